@@ -24,7 +24,7 @@ def blame(level: int, blamed: Words, grain: int) -> None:
     blamed[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
-@inlined_kernel
+@kernel
 def blame_raise(box: int, offset: int, trail: Ints, last: Ints, blamed: Words, grain: int) -> None:
     """Blame the first decision after which a box could only be at an offset or above it."""
     row = last[box]
@@ -103,7 +103,14 @@ def blame_neighbours(bits: Words, touched: Words, levels: int, blamed: Words, gr
             blame(level, blamed, grain)
 
 
-@inlined_kernel
+@kernel
+def unite(into: Words, row: int, sets: Words, other: int) -> None:
+    """Add a row of bits to another, without a view of either: the expression takes longer to compile and to run."""
+    for w in range(into.shape[1]):
+        into[row, w] |= sets[other, w]
+
+
+@kernel
 def absolve(level: int, blamed: Words, grain: int) -> None:
     """Take a level, above which there are none, out of a set of them; it stays if it shares its bit with lower ones."""
     bit = level // grain
@@ -111,7 +118,7 @@ def absolve(level: int, blamed: Words, grain: int) -> None:
         blamed[bit >> 6] &= ~(np.uint64(1) << np.uint64(bit & 63))
 
 
-@inlined_kernel
+@kernel
 def is_blamed(level: int, blamed: Words, grain: int) -> bool:
     """Whether a level, or one that shares its bit, is in a set of them."""
     bit = min(level // grain, 64 * blamed.shape[0] - 1)

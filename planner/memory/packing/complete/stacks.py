@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.jit import inlined_kernel, kernel
+from planner.jit import kernel
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ Words = NDArray[np.uint64]
 _FAR = 1 << 62
 
 
-@inlined_kernel
+@kernel
 def is_repeated(
     box: int, size: Ints, alike: Indices, placed: Bools, offsets: Ints, release: Ints, support: Ints
 ) -> bool:

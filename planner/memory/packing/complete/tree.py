@@ -28,6 +28,7 @@ from planner.memory.packing.complete.blame import (
     blame_stack,
     blame_support,
     is_blamed,
+    unite,
 )
 from planner.memory.packing.complete.branching import SKIP, choose_section, list_children
 from planner.memory.packing.complete.sections import Sections
@@ -90,16 +91,18 @@ def place_completely(
     release, support, gap = np.maximum(fixed, 0), np.zeros(n, np.int64), np.full(n, -1, np.int64)
     placed, placed_at = np.zeros(n, np.bool_), np.zeros(n, np.int64)
     skipped, is_listed, skips = np.empty(n, np.int32), np.zeros(n, np.bool_), 0
-    # the stacks
+    below_it = np.arange(n, dtype=np.int32)  # of a skipped box, one that could get below it when last looked for
+    # the stacks; numbers that kernels are called with are no literals, or these would be compiled for both
     order, end, place = sections.in_section.copy(), section_at[1:].copy(), sections.in_section.copy()
     total, lowest_top = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
     floor, count = np.zeros(section_count, np.int64), np.zeros(section_count, np.int64)
     choices, below = np.zeros(section_count, np.int64), np.full(section_count, np.int64(1) << 62)
-    changed, suspect = np.zeros(words, np.uint64), 0
+    changed, suspect = np.zeros(words, np.uint64), int(np.int64(0))
     for box in range(n):
         changed |= bits[box]
     buffer, repeats, repeats_at = np.empty(n, np.int32), np.zeros(n, np.bool_), np.full(n, -1, np.int64)
-    saved, records, record_count = np.empty(_MOST_SAVED, np.int32), np.empty((_MOST_RECORDS, 4), np.int64), 0
+    saved, records = np.empty(_MOST_SAVED, np.int32), np.empty((_MOST_RECORDS, 4), np.int64)
+    record_count = int(np.int64(0))
     # the levels
     levels = np.zeros((n + 64, 7), np.int64)
     read, touched = np.zeros((n + 64, words), np.uint64), np.zeros((n + 64, words), np.uint64)
@@ -108,7 +111,7 @@ def place_completely(
     children, key = np.empty(4 * n + 64, np.int32), np.empty(n, np.int64)
     lowest_beside, known_at = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     trail, changes, last = np.empty((8 * n + 64, 6), np.int64), 0, np.full(n, -1, np.int64)
-    to_place, nodes, level = n, 0, -1
+    to_place, nodes, level = n, int(np.int64(0)), -1
     while True:
         failed = False
         # a skipped box without a new supporter is above the lowest top of the boxes that may get below it
@@ -126,16 +129,20 @@ def place_completely(
                 x += 1
                 if placed[box] or support[box] > gap[box]:
                     continue
+                other = below_it[box]
+                if not placed[other] and release[other] + size[other] <= release[box]:
+                    continue
                 lowest = np.int64(1) << 62
                 for p in range(pair_at[box], pair_at[box + 1]):
                     other = pairs[p]
                     if not placed[other] and release[other] + size[other] < lowest:
                         lowest = release[other] + size[other]
                         if lowest <= release[box]:
+                            below_it[box] = other
                             break
                 if lowest <= release[box]:
                     continue
-                read[level] |= bits[box]
+                unite(read, level, bits, box)
                 blame_support(
                     box, int(lowest), pair_at, pairs, size, placed, placed_at, trail, last, blamed[level], grain
                 )
@@ -149,7 +156,7 @@ def place_completely(
                 last[box] = changes
                 changes += 1
                 release[box] = lowest
-                touched[level] |= bits[box]
+                unite(touched, level, bits, box)
                 levels[level, _TOP] = max(levels[level, _TOP], lowest)
                 mark(bits[box], int(lowest), changed, below)
                 raised = True
@@ -219,8 +226,8 @@ def place_completely(
             if not failed:
                 absolve(level + 1, blamed[level + 1], grain)
                 if is_blamed(level, blamed[level + 1], grain):
-                    read[level] |= read[level + 1]
-                    blamed[level] |= blamed[level + 1]
+                    unite(read, level, read, level + 1)
+                    unite(blamed, level, blamed, level + 1)
                 else:
                     read[level], blamed[level] = read[level + 1], blamed[level + 1]
                     levels[level, _NEXT] = levels[level, _STOP]
@@ -237,7 +244,7 @@ def place_completely(
             placed[box], placed_at[box], offsets[box] = True, level, low
             take(box, span_at, span, end, order, place)
             to_place -= 1
-            touched[level] |= bits[box]
+            unite(touched, level, bits, box)
             top = low + size[box]
             levels[level, _TOP] = top
             for p in range(pair_at[box], pair_at[box + 1]):
@@ -250,8 +257,7 @@ def place_completely(
                 last[other] = changes
                 changes += 1
                 support[other], release[other] = top, max(release[other], top)
-                for w in range(words):
-                    touched[level, w] |= bits[other, w]
+                unite(touched, level, bits, other)
         else:
             levels[level, _TOP] = low
             for x in range(section_at[s], end[s]):
@@ -268,5 +274,5 @@ def place_completely(
                     is_listed[other] = True
                     skipped[skips] = other
                     skips += 1
-                touched[level] |= bits[other]
+                unite(touched, level, bits, other)
         mark(touched[level], levels[level, _TOP], changed, below)
