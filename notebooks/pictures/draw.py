@@ -87,6 +87,14 @@ def _compared() -> dict[str, dict[str, tuple[float, str]]]:
 
 
 @cache
+def _measured_gpt() -> tuple[Graph, SwapPlan]:
+    step = planner.zoo.load("gpt:layers=4,hidden=128,sequence=128,batch=4,optimizer=adam")
+    ready = planner.profile.prepare(step, "cpu")
+    search = planner.search_swaps(ready.graph, ready.machine, "50%", seconds=ready.seconds, method="swap", time_limit=3)
+    return ready.graph, search.wait()
+
+
+@cache
 def _methods() -> tuple[Graph, Any]:
     graph = planner.capture(planner.zoo.load("gpt:layers=4,hidden=512,sequence=512,heads=4,batch=16"))
     gpu, budgets = planner.machine("h200"), ["25%", "30%", "40%", "50%", "60%", "75%", "100%"]
@@ -108,6 +116,7 @@ FIGURES: dict[str, tuple[int, Draw]] = {
     "05_bring_your_own_model": (WIDTH, lambda theme: [widgets.memory_by_kind(*_own_model(), theme=theme)]),
     "06_splitting_over_workers": (WIDTH, lambda theme: [widgets.partition_splits(*_split_gpt(), theme=theme)]),
     "07_the_papers_comparison": (WIDTH, lambda theme: [widgets.compare_speeds(_compared(), theme=theme)]),
+    "08_your_own_gpu": (WIDTH, lambda theme: [widgets.address_map(*_measured_gpt(), theme=theme)]),
     "09_swap_or_recompute": (WIDTH, lambda theme: [widgets.compare_methods(*_methods(), theme=theme)]),
 }  # fmt: skip
 BENCH = "00_start_here"
