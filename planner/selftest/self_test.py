@@ -25,7 +25,7 @@ def selftest(device: str = "cpu", *, progress: ShowProgress = True) -> SelfTestR
 
     Three small steps are captured, planned with copies in both directions, and made, call by call, whole, and with
     delays in every stream; then waits between the streams are left out, which must show. PyTorch's generator is as it
-    was afterwards. It takes about half a minute.
+    was afterwards. It takes about a minute on a CPU.
 
     Args:
         device: `"cpu"`, or `"cuda"` for the current GPU.

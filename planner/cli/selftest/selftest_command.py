@@ -26,8 +26,8 @@ def command(device: str, out: str | None, as_json: bool) -> None:
 
     Small steps (convolutions, an LSTM, attention with dropout) are planned with copies in both directions, and made
     call by call, whole, and with random delays in every stream; then waits between the streams are left out, which must
-    show. It takes about half a minute, and ends at the first stage that fails, with exit status 1. Attach the report of
-    a test that failed to an issue.
+    show. It takes about a minute on a CPU, and ends at the first stage that fails, with exit status 1. Attach the
+    report of a test that failed to an issue.
     """
     from planner.selftest import SelfTestReport, each_stage, environment, report_json
 
