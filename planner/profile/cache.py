@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +16,7 @@ from planner.errors import StowageError
 from planner.files import write_text
 from planner.guards import environment
 from planner.profile.attached_machine import cpu_name
-from planner.program import CALL_SOURCES, backend_of
+from planner.program import backend_of
 
 _VERSION = 1
 
@@ -105,15 +104,15 @@ def cache_path(device: str = "cpu") -> Path:
     Args:
         device: the type of device that ops are called on.
     """
+    backend = backend_of(device)
     environment_key = "|".join(
         (
-            *(hashlib.sha256(path.read_bytes()).hexdigest() for path in CALL_SOURCES),
+            *(hashlib.sha256(path.read_bytes()).hexdigest() for path in backend.sources),
             torch.__version__,
             cpu_name(),
-            platform.machine(),
+            backend.hardware(),
             torch.backends.cpu.get_cpu_capability(),
             str(environment()),
-            *((backend_of(device).hardware(),) if device != "cpu" else ()),
         )
     )
     folder = platformdirs.user_cache_path("stowage", appauthor=False)

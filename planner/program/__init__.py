@@ -3,7 +3,7 @@
 from planner.program.argument_references import ScalarRef, TensorRef
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.kernels.backend import Backend
-from planner.program.kernels.backend_registry import CALL_SOURCES, backend_of
+from planner.program.kernels.backend_registry import backend_of
 from planner.program.kernels.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -38,7 +38,6 @@ __all__ = [
     "ALL_GATHER",
     "ALL_REDUCE",
     "ALL_TO_ALL",
-    "CALL_SOURCES",
     "COLLECTIVES",
     "REDUCE_SCATTER",
     "Backend",

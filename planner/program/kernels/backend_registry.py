@@ -8,8 +8,6 @@ from planner.program.kernels.cpu import CPU
 from planner.program.kernels.cuda import CUDA
 
 _BACKENDS = {backend.device: backend for backend in (CPU, CUDA)}
-#: The files that decide how calls are made: changing them changes what calls cost.
-CALL_SOURCES = tuple(dict.fromkeys(path for backend in _BACKENDS.values() for path in backend.sources))
 
 
 def backend_of(device: str) -> Backend:

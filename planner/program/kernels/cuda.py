@@ -38,7 +38,7 @@ _RECURRENT = frozenset({_ATEN._cudnn_rnn.default, _ATEN.set_.source_Storage})
 _MOVES = frozenset({_ATEN._to_copy.default, _ATEN.copy_.default, _ATEN.detach.default, _ATEN.lift_fresh.default})
 
 
-def missing_cuda() -> str:
+def _missing() -> str:
     """Why no CUDA GPU can be used by this process, in words; empty if one can."""
     if torch.cuda.is_available():
         return ""
@@ -150,7 +150,7 @@ _NOT_DRAWN: Mapping[Target, frozenset[int]] = {
 
 CUDA = Backend(
     device="cuda",
-    missing=missing_cuda,
+    missing=_missing,
     fake_call=_fake_call,
     # its dropout is one kernel, which draws as no other does
     rewritten={target: made for target, made in (REWRITTEN | REWRITTEN_COLLECTIVES).items()

@@ -42,7 +42,7 @@ class CudaDevice(AcceleratorDevice):
         if missing:
             raise StowageError(f"steps cannot be run on a CUDA GPU here: {missing}")
         if link is not None:
-            raise StowageError("a GPU copies at the pace of its own link: leave link_bandwidth away")
+            raise StowageError("a GPU copies at the pace of its own link: leave link_bandwidth out")
         super().__init__(CudaDriver(), arena_bytes, host_bytes, check_cancelled)
 
     @property
