@@ -148,6 +148,7 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "peak_bytes": result.peak_bytes,
             "predicted_peak_bytes": result.predicted_peak_bytes,
             "host_bytes": result.host_bytes,
+            **({"library_bytes": result.library_bytes} if result.library_bytes else {}),
             "step_seconds": result.step_seconds,
             "predicted_step_seconds": result.predicted_step_seconds,
             "eager_step_seconds": median(result.eager_step_seconds) if result.eager_step_seconds else None,

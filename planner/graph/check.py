@@ -50,6 +50,8 @@ def _names(graph: Graph) -> list[str]:
 
 def _layouts(graph: Graph) -> list[str]:
     problems = [f"storage {storage.name} has {storage.bytes} bytes" for storage in graph.storages if storage.bytes < 0]
+    if graph.outside_bytes < 0:
+        problems.append(f"the ops have {graph.outside_bytes} bytes of scratch memory outside of the arena")
     for tensor in graph.tensors:
         if len(tensor.shape) != len(tensor.strides):
             problems.append(f"tensor {tensor.name} has {len(tensor.shape)} sizes and {len(tensor.strides)} strides")

@@ -31,6 +31,7 @@ def to_json(graph: Graph) -> str:
             "version": VERSION,
             "name": graph.name,
             "device": graph.device,
+            **({"outside_bytes": graph.outside_bytes} if graph.outside_bytes else {}),
             "modules": dict(graph.modules),
             "outputs": graph.outputs,
             "storages": _table(graph.storages, Storage),
@@ -66,6 +67,7 @@ def from_json(text: str) -> Graph:
             outputs=_ints(data["outputs"]),
             modules={path: _text(kind) for path, kind in data["modules"].items()},
             device=_text(data["device"]),
+            outside_bytes=_int(data.get("outside_bytes", 0)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise StowageError(f"this graph is damaged ({type(error).__name__}: {error}); capture it again") from error

@@ -123,6 +123,8 @@ class Graph:
         outputs: tensors the step returns, the loss first; they are valid when the step ends.
         modules: class name by module path; the root's path is `""`.
         device: PyTorch's name of the type of device that it was captured for.
+        outside_bytes: the most device memory that is taken outside of a plan's arena at once: by the scratch memory of
+            an op, and by what libraries keep; where scratch memory lies there, ops have no workspaces.
         program: the executable program; never written to a file, pickled or copied with the graph.
     """
 
@@ -134,6 +136,7 @@ class Graph:
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     device: str = "cpu"
     program: Any = field(default=None)
+    outside_bytes: int = 0
 
     def __repr__(self) -> str:
         """One line, because a notebook would print the default repr, which can reach megabytes."""
@@ -143,7 +146,10 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy without the program, as files are written, because it belongs to a live step."""
-        return Graph, (self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules), self.device)
+        return Graph, (
+            self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules), self.device, None,
+            self.outside_bytes,
+        )  # fmt: skip
 
     @cached_property
     def reads(self) -> tuple[tuple[int, ...], ...]:
@@ -213,6 +219,17 @@ class Graph:
                 storages.append(Storage(workspace, f"{op.name}/workspace", needed[op.id], Kind.WORKSPACE))
             ops.append(op if op.workspace == workspace else replace(op, workspace=workspace))
         return replace(self, ops=tuple(ops), storages=tuple(storages))
+
+    def with_scratch_outside(self, needed: Mapping[int, int], kept: int = 0) -> Graph:
+        """The same graph with the scratch memory of its ops outside of a plan's arena.
+
+        One op runs after the other, so they take as much as the one that needs most.
+
+        Args:
+            needed: bytes by op.
+            kept: bytes that libraries keep between ops in addition.
+        """
+        return replace(self.with_workspaces({}), outside_bytes=max(needed.values(), default=0) + kept)
 
     def _without_first_run_only(self, touched: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         return tuple(

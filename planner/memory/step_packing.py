@@ -46,7 +46,7 @@ def pack_step(
 def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, stop: CancelToken | None = None) -> int:
     """Bytes of device memory that the captured order takes when nothing is swapped: 100 % in a budget.
 
-    Computed once in the lifetime of a graph.
+    Scratch memory outside of the arena is part of it. Computed once in the lifetime of a graph.
 
     Args:
         graph: the graph, or its arrays.
@@ -55,7 +55,8 @@ def step_peak(graph: Graph | GraphArrays, alignment: int = 64, *, stop: CancelTo
     """
     known = _peaks.setdefault(graph, {}) if isinstance(graph, Graph) else {}
     if alignment not in known:
-        known[alignment] = pack_step(graph, alignment=alignment, stop=stop).peak
+        outside = graph.outside_bytes if isinstance(graph, Graph) else 0
+        known[alignment] = pack_step(graph, alignment=alignment, stop=stop).peak + outside
     return known[alignment]
 
 

@@ -74,7 +74,7 @@ class PlanSummary:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """Why the validator refuses the plan; empty if it accepts it. The validator runs when this is first read."""
-        known, fits = self.known, self.plan.peak_bytes <= self.plan.budget_bytes
+        known, fits = self.known, self.plan.peak_bytes + self.graph.outside_bytes <= self.plan.budget_bytes
         if fits and known is not None and known.is_of(self.plan) and known.valid:
             return ()  # a valid plan is valid for any budget that is not below its peak
         return tuple(validate(self.plan, self.graph))

@@ -19,6 +19,7 @@ from planner.profile.attached_machine import is_attached
 from planner.profile.machine_by_name import machine as machine_by_name
 from planner.profile.measure import measure_ops
 from planner.profile.traces.trace_seconds import trace_seconds
+from planner.program import backend_of
 from planner.progress import Progress, ShowProgress, reporting
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class PreparedStep:
     """A step on a machine, as `search_swaps` and `plan_swaps` take it.
 
     Args:
-        graph: with the workspaces of the machine.
+        graph: with the scratch memory that its ops take on the machine: workspaces, or `Graph.outside_bytes`.
         machine: the machine to plan for.
         seconds: durations, shape (ops,).
     """
@@ -86,7 +87,8 @@ def prepare(
         with global_state_lock(lambda: whole(_CAPTURED, "waiting for another capture or run")):
             measured = _interruptibly(lambda: measure_ops(graph, device, progress=measuring, remeasure=remeasure), stop)
     needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size > 0}
-    return PreparedStep(graph.with_workspaces(needed), machine, measured.seconds)
+    backend = backend_of(graph.device)
+    return PreparedStep(backend.with_scratch(graph, needed, backend.library_bytes()), machine, measured.seconds)
 
 
 def _captured(step: Step, progress: Progress) -> Graph:

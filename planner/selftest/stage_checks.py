@@ -200,7 +200,7 @@ class Stages:
     def peak(self, _: Progress) -> Found:
         """The arena is used up to the planned byte and no further."""
         used = {tested.name: made.peak_bytes for tested, made in zip(self._tested, self._made, strict=True)}
-        planned = {tested.name: tested.plan.peak_bytes for tested in self._tested}
+        planned = {tested.name: tested.plan.peak_bytes + tested.graph.outside_bytes for tested in self._tested}
         figures = {f"{name} {kind}_bytes": each[name] for name in used for kind, each in
                    (("used", used), ("planned", planned))}  # fmt: skip
         for name, size in used.items():

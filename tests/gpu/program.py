@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
 
 
-def printed_by(module: str) -> dict[str, Any]:
-    """The JSON in the last line that a module prints, run as a program."""
-    command = [sys.executable, "-m", module]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+def printed_by(module: str, **variables: str) -> dict[str, Any]:
+    """The JSON in the last line that a module prints, run as a program, with more environment variables."""
+    command, environment = [sys.executable, "-m", module], {**os.environ, **variables}
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600, env=environment)
     assert ended.returncode == 0, ended.stderr[-3000:]
     printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return printed

@@ -18,9 +18,9 @@ import torch
 
 import planner.run  # noqa: F401 (before PyTorch is changed)
 from planner.profile.attached_machine import attached_cpu
+from tests.gpu.allocator import Allocator
 from tests.gpu.imitated import imitate_gpu
 
-_BYTES = 2**33
 _GENERATOR = torch.Generator
 
 
@@ -80,11 +80,13 @@ class Runtime:
     Args:
         pinned: the bytes pinned by their first address.
         failing: what pinning returns, an error of CUDA; 0 pins.
+        allocator: counts PyTorch's memory of the GPU.
     """
 
     def __init__(self) -> None:
         self.pinned: dict[int, int] = {}
         self.failing = 0
+        self.allocator = Allocator()
 
     def cudaHostRegister(self, address: int, size: int, _flags: int) -> int:  # noqa: N802
         if not self.failing:
@@ -110,14 +112,24 @@ def stand_in() -> Runtime:
     """Give this process, for good, a GPU that is the CPU; returns what pins memory for it."""
     imitate_gpu()
     runtime, cuda = Runtime(), torch.cuda
-    allocated = {
-        "memory_allocated": 0, "memory_reserved": 0, "max_memory_allocated": 0, "reset_peak_memory_stats": None,
-        "mem_get_info": (_BYTES, _BYTES), "current_device": 0, "init": None, "is_initialized": True, "_sleep": None,
+    fixed = {
+        "current_device": 0, "init": None, "is_initialized": True, "_sleep": None, "empty_cache": None,
         "get_device_name": "the CPU as a GPU", "current_stream": StandInStream(), "cudart": runtime,
     }  # fmt: skip
-    for name, value in allocated.items():
+    for name, value in fixed.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
-    properties = SimpleNamespace(name="the CPU as a GPU", total_memory=_BYTES)
+    counted = runtime.allocator
+    counts: dict[str, Callable[[], Any]] = {
+        "memory_allocated": lambda: counted.allocated, "memory_reserved": lambda: counted.reserved,
+        "max_memory_allocated": lambda: counted.most, "reset_peak_memory_stats": counted.reset,
+        "mem_get_info": counted.free_and_total, "get_per_process_memory_fraction": lambda: counted.fraction,
+    }  # fmt: skip
+    for name, count in counts.items():
+        setattr(cuda, name, lambda *_, count=count, **__: count())
+    cuda.set_per_process_memory_fraction = lambda fraction, *_: counted.limit(fraction)  # type: ignore[assignment]
+    for name in ("cublas_workspace_size", "cublaslt_workspace_size"):
+        setattr(torch.backends.cuda, name, lambda: 0)
+    properties = SimpleNamespace(name="the CPU as a GPU", total_memory=counted.total)
     cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
     cuda.default_generators = (torch.default_generator,)  # which its kernels draw from
     made: Any = {
@@ -129,28 +141,32 @@ def stand_in() -> Runtime:
     }
     for name, value in made.items():
         setattr(cuda, name, value)
-    _put_on_the_host()
+    _put_on_the_host(counted)
     attached = attached_cpu()
     machine = replace(attached, name="auto", devices=(replace(attached.device, kind="cuda"),))
     patch("planner.profile.attached_machine.attached", lambda: machine).start()
     return runtime
 
 
-def _put_on_the_host() -> None:
-    """Make tensors of the GPU on the host, but for those that a step is captured on."""
+def _put_on_the_host(counted: Allocator) -> None:
+    """Make tensors of the GPU on the host, but for those that a step is captured on; those made anew are counted."""
     for name in ("zeros", "empty"):
-        setattr(torch, name, _elsewhere(getattr(torch, name)))
+        setattr(torch, name, _elsewhere(getattr(torch, name), counted.follow))
     torch.Event, torch.Generator = StandInEvent, StandInGenerator  # type: ignore[assignment, misc]
     torch.Tensor.to = _elsewhere(torch.Tensor.to, copy=True)  # type: ignore[assignment, method-assign]
 
 
-def _elsewhere(function: Callable[..., Any], **more: Any) -> Callable[..., Any]:
+def _elsewhere(
+    function: Callable[..., Any], made: Callable[[Any], object] = lambda _: None, **more: Any
+) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         if torch._C._len_torch_dispatch_stack() or not any(map(_is_gpu, (*args, *kwargs.values()))):
             return function(*args, **kwargs)
         host = torch.device("cpu")
         moved = tuple(host if _is_gpu(value) else value for value in args)
-        return function(*moved, **{name: host if _is_gpu(value) else value for name, value in kwargs.items()}, **more)
+        result = function(*moved, **{name: host if _is_gpu(value) else value for name, value in kwargs.items()}, **more)
+        made(result)
+        return result
 
     return called
 

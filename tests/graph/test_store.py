@@ -137,3 +137,17 @@ def test_a_failed_write_leaves_the_earlier_file(tmp_path):
         load(tmp_path / "binary")
     assert (tmp_path / "graph.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_scratch_memory_outside_of_the_arena_is_kept_and_left_out_where_there_is_none():
+    graph = small()
+    outside = graph.with_scratch_outside({0: 70, 1: 90})
+    assert "outside_bytes" not in to_json(graph)
+    assert (
+        outside.outside_bytes == from_json(to_json(outside)).outside_bytes == copy.deepcopy(outside).outside_bytes == 90
+    )
+    assert all(op.workspace < 0 for op in outside.ops)
+    assert fingerprint(outside) == fingerprint(graph)
+    assert outside.with_workspaces({}).outside_bytes == 90  # as a plan that has none is looked at
+    with pytest.raises(StowageError, match="-1 bytes of scratch memory outside of the arena"):
+        from_json(to_json(replace(graph, outside_bytes=-1)))

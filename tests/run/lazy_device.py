@@ -253,6 +253,9 @@ class LazyDevice:
         self.compute.launch(function, args, kwargs)
         return 0
 
+    def allocated_bytes(self) -> int:
+        return 0
+
     def copied(self) -> tuple[int, int]:
         return len(self.spans[SWAP_OUT]), self.begun[SWAP_IN]
 

@@ -174,6 +174,9 @@ class LazyDriver:
         call()
         return 0
 
+    def allocated_bytes(self) -> int:
+        return 0
+
 
 class LazyAccelerator(AcceleratorDevice):
     """The accelerator device on lazy streams, with the CPU's kernels.

@@ -87,6 +87,6 @@ def assess_feasibility(graph: Graph, machine: Machine, seconds: Seconds | None =
     if captured is None:
         raise AssertionError(f"{graph.name} does not fit into its own peak of {peak} bytes")
     return Feasibility(
-        graph, machine, problem.seconds, peak, max(1, min(int(sets.max(initial=1)), peak)),
+        graph, machine, problem.seconds, peak, max(1, min(int(sets.max(initial=1)) + graph.outside_bytes, peak)),
         int(sets.argmax()) if len(sets) else -1, captured,
     )  # fmt: skip

@@ -130,7 +130,7 @@ class _Lowering:
             trace.extras,
         )  # fmt: skip
         # in the graph as well, so that a plan for any machine can be run by our kernels
-        graph = self.builder.build(outputs).with_workspaces(self.temporaries)
+        graph = self.backend.with_scratch(self.builder.build(outputs), self.temporaries)
         return replace(graph, device=self.backend.device, program=program)
 
     def _before_next_call(self) -> None:

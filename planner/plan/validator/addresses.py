@@ -45,7 +45,7 @@ def check_device(plan: SwapPlan, graph: Graph, residencies: DeviceResidencies, o
         for residency in visits
     ]  # fmt: skip
     return [
-        *_size(owners, "device", plan.peak_bytes, plan.budget_bytes),
+        *_size(owners, "device", plan.peak_bytes, plan.budget_bytes, graph.outside_bytes),
         *_conflicts(owners, "on the device", ordered),
     ]
 
@@ -85,12 +85,13 @@ def _accesses(residency: DeviceResidency, ordered: HappensBefore) -> tuple[tuple
     return first, tuple(last)
 
 
-def _size(owners: list[Owner], where: str, stated: int, limit: int | None) -> Iterator[str]:
+def _size(owners: list[Owner], where: str, stated: int, limit: int | None, outside: int = 0) -> Iterator[str]:
     top = max((owner.offset + owner.bytes for owner in owners), default=0)
     if top != stated:
         yield f"the plan says it takes {stated} bytes on the {where} and takes {top}"
-    if limit is not None and top > limit:
-        yield f"the plan takes {top} bytes on the {where}, {top - limit} more than its budget"
+    if limit is not None and top + outside > limit:
+        beside = f" and its ops up to {outside} outside of its arena" if outside else ""
+        yield f"the plan takes {top} bytes on the {where}{beside}, {top + outside - limit} more than its budget"
 
 
 def _conflicts(owners: list[Owner], where: str, ordered: HappensBefore) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from planner.graph import Graph
 from planner.program.kernels.rewrites import BoundCall
 
 Target = Callable[..., Any]
@@ -44,6 +45,9 @@ class Backend:
             which may raise to abandon that. Calls are measured in such memory, too: its pages decide how fast they are.
         free_bytes: how much more of the device's own memory this process may take.
         scratch_bytes: runs a call once, and returns the most bytes that it holds at once in memory it allocates itself.
+        library_bytes: the most that libraries keep between calls, from the first call on, beside an arena.
+        scratch_is_outside: whether memory that calls allocate themselves lies outside of a plan's arena, and counts
+            beside it. Where a CPU stands in for a device, it only shows how much a plan would have to leave free.
         sources: the files that decide how calls are made: changing them changes what calls cost.
     """
 
@@ -66,7 +70,19 @@ class Backend:
     slab: Callable[[int, Callable[[], object]], Tensor]
     free_bytes: Callable[[], int]
     scratch_bytes: Callable[[Callable[[], object]], int]
+    library_bytes: Callable[[], int]
+    scratch_is_outside: bool
     sources: tuple[Path, ...]
+
+    def with_scratch(self, graph: Graph, needed: Mapping[int, int], kept: int = 0) -> Graph:
+        """A graph with the scratch memory of its ops where it lies on the device.
+
+        Args:
+            graph: captured for the device.
+            needed: bytes by op.
+            kept: bytes that libraries keep between calls, where scratch memory lies outside of a plan's arena.
+        """
+        return graph.with_scratch_outside(needed, kept) if self.scratch_is_outside else graph.with_workspaces(needed)
 
     def may_overwrite(self, target: Target, position: int) -> bool:
         """Whether a result may reuse the exact buffer of the tensor argument at `position`, with the same bits.

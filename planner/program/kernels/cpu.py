@@ -106,5 +106,7 @@ CPU = Backend(
     slab=_slab,
     free_bytes=lambda: int(psutil.virtual_memory().available),
     scratch_bytes=_scratch_bytes,
+    library_bytes=lambda: 0,
+    scratch_is_outside=False,
     sources=tuple(_HERE / name for name in ("cpu.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )

@@ -31,6 +31,8 @@ from planner.torch_private import (
 _ATEN = torch.ops.aten
 _HERE = Path(__file__).parent
 _MOVE_IT = "make it where the others are, by device=x.device"
+#: NVIDIA recommends no larger workspace of cuBLAS for any GPU; PyTorch before 2.13 does not say which it takes.
+_LARGEST_WORKSPACE = 32 * 2**20
 _FUSED_ATTENTION = "aten._scaled_dot_product"
 #: cuDNN's recurrent layer, and how PyTorch looks for its weights in one block of memory before it.
 _RECURRENT = frozenset({_ATEN._cudnn_rnn.default, _ATEN.set_.source_Storage})
@@ -141,6 +143,12 @@ def _scratch_bytes(call: Callable[[], object]) -> int:
     return max(torch.cuda.max_memory_allocated() - before - kept, 0)
 
 
+def _library_bytes() -> int:
+    """What cuBLAS and cuBLASLt keep for the one stream that a plan's kernels are in; cuDNN keeps nothing."""
+    asked = (getattr(torch.backends.cuda, f"{library}_workspace_size", None) for library in ("cublas", "cublaslt"))
+    return sum(_LARGEST_WORKSPACE if ask is None else int(ask()) for ask in asked)
+
+
 #: Attention that drops nothing returns the place of what it would have drawn as it is, and on the host.
 _NOT_DRAWN: Mapping[Target, frozenset[int]] = {
     _ATEN._scaled_dot_product_efficient_attention.default: frozenset({2, 3}),
@@ -170,5 +178,7 @@ CUDA = Backend(
     slab=_slab,
     free_bytes=_free_bytes,
     scratch_bytes=_scratch_bytes,
+    library_bytes=_library_bytes,
+    scratch_is_outside=True,
     sources=tuple(_HERE / name for name in ("cuda.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )  # fmt: skip

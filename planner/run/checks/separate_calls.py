@@ -91,7 +91,7 @@ class _SeparateCalls:
 
     def check(self, report: Callable[[float], object]) -> CallChecks:
         faults, over, most = [], [], 0
-        spare = max(self._plan.budget_bytes - self._plan.peak_bytes, 0)
+        spare = max(self._plan.budget_bytes - self._plan.peak_bytes, 0)  # scratch memory outside of the arena is in it
         generator = self._device.default_generator
         for slot, op in enumerate(self._plan.order):
             report(slot / len(self._plan.order))

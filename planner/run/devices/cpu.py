@@ -90,6 +90,10 @@ class CpuDevice:
         """Call a function; returns the most bytes that it held at once in memory it allocated."""
         return backend_of(self.name).scratch_bytes(lambda: function(*args, **kwargs))
 
+    def allocated_bytes(self) -> int:
+        """0: PyTorch does not count what it hands out of the host's memory."""
+        return 0
+
     @staticmethod
     def generator() -> torch.Generator:
         """Make a generator that ops may draw from."""

@@ -162,6 +162,12 @@ class RuntimeDevice(Protocol):
     def scratch_bytes(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
         """Launch a function, and return the most bytes of device memory outside the arena that it held at once."""
 
+    def allocated_bytes(self) -> int:
+        """Bytes of device memory that PyTorch has handed out on the device, arena included; 0 where it does not count.
+
+        Cheap, thread-safe.
+        """
+
     def copied(self) -> tuple[int, int]:
         """The numbers of swap-outs of this step that are done and of swap-ins that have begun; cheap, thread-safe."""
 

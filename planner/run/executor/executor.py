@@ -122,6 +122,11 @@ class Executor:
         """The highest byte of the arena that a call, a copy or scratch memory has used so far."""
         return max(self._views.top_bytes, self._temporaries.top_bytes)
 
+    @property
+    def library_bytes(self) -> int:
+        """Device memory that libraries have kept since the first step."""
+        return self._temporaries.library_bytes
+
     def present(self) -> tuple[int, int, int] | None:
         """The current step, its slot, and the bytes in use in the arena; None between steps.
 
@@ -233,6 +238,8 @@ class Executor:
         That one measures the scratch memory that kernels allocate outside of the arena.
         """
         device, launch = self.device, self.device.compute.launch
+        if first:
+            self._temporaries.begin()
         for segment in self._segments:
             self._check_cancelled()
             for function, args in segment.actions:
@@ -248,6 +255,8 @@ class Executor:
                     self._stop(error, slot)
                 if device.marks_ops or bound is segment.calls[-1]:
                     marks.append(device.mark())
+        if first:
+            self._temporaries.end()
 
     def _stop(self, error: Exception, slot: int) -> NoReturn:
         if isinstance(error, StowageError):

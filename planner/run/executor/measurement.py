@@ -11,19 +11,20 @@ from planner.errors import StowageError
 from planner.graph import Graph, Op
 from planner.plan import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, PlanIndex, SwapPlan, Timeline, memory_over_time
 from planner.profile import signature
-from planner.program import BoundCall
+from planner.program import BoundCall, backend_of
 from planner.run.devices.device import RuntimeDevice
-from planner.units import format_apart
+from planner.units import format_apart, format_bytes
 
 Span = tuple[float, float]
 _LEAST_SECONDS = 1e-9  # that an op takes, so that ops without a prediction share their segment's time evenly
 
 
 class Temporaries:
-    """Checks the scratch memory of ops, which is allocated outside of the arena, against the plan's workspaces.
+    """Checks what ops take outside of the arena against what the plan has for it.
 
-    It is measured in a run's first step, once per signature. The excess over an op's workspace must fit between the
-    plan's peak and its budget.
+    It is measured in a run's first step: their scratch memory once per signature, and what libraries keep. Both must
+    fit between the plan's peak and its budget. Where a CPU stands in for a device, an op's workspace in the arena
+    counts for its scratch memory, and only the excess must fit.
 
     Args:
         graph: with the plan's workspaces.
@@ -31,12 +32,15 @@ class Temporaries:
         device: what runs it.
 
     Attributes:
-        top_bytes: the most device memory that the arena and the scratch memory of an op have taken together so far; 0
+        scratch_bytes: the most scratch memory of an op so far, where it lies outside of the arena.
+        library_bytes: what libraries have kept in the first step.
+        top_bytes: the most device memory that the arena and what lies outside of it have taken together so far; 0
             if no op has used any.
     """
 
     def __init__(self, graph: Graph, plan: SwapPlan, device: RuntimeDevice) -> None:
         self._graph, self._plan, self._device = graph, plan, device
+        self._is_outside = backend_of(graph.device).scratch_is_outside
         self._offsets: dict[int, int] = {}  # by storage, the highest
         for residency in plan.residencies:
             self._offsets[residency.storage] = max(residency.offset, self._offsets.get(residency.storage, 0))
@@ -47,7 +51,12 @@ class Temporaries:
             slots[signature(graph, graph.ops[op]), another_call].append(slot)
             ran.add(op)
         self._alike = {alike[0]: alike for alike in slots.values()}
-        self.top_bytes = 0
+        self._before = device.allocated_bytes()
+        self.scratch_bytes = self.library_bytes = self.top_bytes = 0
+
+    def begin(self) -> None:
+        """Begin the first step: what is allocated by now is neither an op's nor kept by a library."""
+        self._before = self._device.allocated_bytes()
 
     def run(self, slot: int, bound: BoundCall) -> None:
         """Run the call in a slot, measured if it is the first with its signature.
@@ -60,7 +69,33 @@ class Temporaries:
             return
         used = self._device.scratch_bytes(*bound)
         for other in self._alike[slot]:
-            self._account(self._graph.ops[self._plan.order[other]], used)
+            op = self._graph.ops[self._plan.order[other]]
+            if self._is_outside:
+                self._account_outside(op, used)
+            else:
+                self._account(op, used)
+
+    def end(self) -> None:
+        """Count what libraries keep, once all calls of the first step are made.
+
+        Raises:
+            StowageError: it does not fit.
+        """
+        self.library_bytes = max(0, self._device.allocated_bytes() - self._before)
+        if not self.library_bytes:
+            return
+        total = self._plan.peak_bytes + self.scratch_bytes + self.library_bytes
+        self.top_bytes = max(self.top_bytes, total)
+        if total > self._plan.budget_bytes:
+            arena, scratch, kept, more, budget = map(
+                format_bytes,
+                (self._plan.peak_bytes, self.scratch_bytes, self.library_bytes, total - self._plan.budget_bytes,
+                 self._plan.budget_bytes),
+            )  # fmt: skip
+            raise StowageError(
+                f"libraries keep {kept} of the GPU's memory here, beside an arena of {arena} and up to {scratch} of "
+                f"temporary memory: {more} more than the plan's budget of {budget}; {_make_room(total)}"
+            )
 
     def _account(self, op: Op, used: int) -> None:
         reserved = self._graph.workspace_bytes(op.id)
@@ -76,6 +111,28 @@ class Temporaries:
                     f'measured by planner.profile.prepare(step, "{self._device.name}")'
                 )
             self.top_bytes = max(self.top_bytes, total)
+
+    def _account_outside(self, op: Op, used: int) -> None:
+        total = self._plan.peak_bytes + used
+        if total > self._plan.budget_bytes:
+            takes, arena, more, budget = map(
+                format_bytes,
+                (used, self._plan.peak_bytes, total - self._plan.budget_bytes, self._plan.budget_bytes),
+            )
+            raise StowageError(
+                f"{op.name} takes {takes} of temporary memory here, beside an arena of {arena}: {more} more than the "
+                f"plan's budget of {budget}; {_make_room(total)}"
+            )
+        self.scratch_bytes = max(self.scratch_bytes, used)
+        if used:
+            self.top_bytes = max(self.top_bytes, total)
+
+
+def _make_room(total: int) -> str:
+    return (
+        'plan for the graph that planner.profile.prepare(step, "auto") returns, which counts that, or allow at least '
+        f"{total} bytes"
+    )
 
 
 class Clock:

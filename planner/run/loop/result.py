@@ -31,8 +31,10 @@ class RunResult:
         step_seconds: durations of the steps.
         eager_step_seconds: durations of the eager steps that the run was checked against.
         predicted_step_seconds: duration of a step as planned.
-        budget_bytes, peak_bytes, predicted_peak_bytes: device memory allowed, used as measured, and planned.
+        budget_bytes, peak_bytes, predicted_peak_bytes: device memory allowed, used as measured, and of the planned
+            arena. On a GPU, temporary memory and what libraries keep lie beside the arena, within the budget.
         host_bytes: size of the host slab.
+        library_bytes: the part of `peak_bytes` that libraries keep on a GPU, such as cuBLAS its workspace.
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
         timelines: measured, of the last steps, at most 64, without those of smaller batches, which have another plan.
@@ -66,6 +68,7 @@ class RunResult:
     rechecks: int = 0
     recheck_seconds: float = 0.0
     measured_busy: bool = False
+    library_bytes: int = 0
 
 
 class Stopped(KeyboardInterrupt):
@@ -94,6 +97,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     """
 
     peak_bytes: int = 0
+    library_bytes: int = 0
     eager_seconds: list[float] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
     compared: int = 0
@@ -102,14 +106,15 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     measured_busy: bool = False
     made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
-    def add(self, record: StepRecord, peak_bytes: int, *, smaller: bool) -> None:
+    def add(self, record: StepRecord, peak_bytes: int, library_bytes: int, *, smaller: bool) -> None:
         """Record a step.
 
         Args:
-            record, peak_bytes: of the step.
+            record, peak_bytes, library_bytes: of the step.
             smaller: whether its batch is smaller than the step's own, and so its timeline one of another plan.
         """
         self.peak_bytes = max(self.peak_bytes, peak_bytes)
+        self.library_bytes = max(self.library_bytes, library_bytes)
         self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
 
     def timelines_by_plan(self) -> tuple[Timeline, ...]:
@@ -150,4 +155,5 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
             timelines=self.timelines_by_plan(),
             outputs=self.outputs,
             plan=plan,
+            library_bytes=self.library_bytes,
         )

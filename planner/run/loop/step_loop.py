@@ -166,7 +166,8 @@ class StepLoop:
             self._writeback.keep(self._executor.state(), steps=steps)
 
     def _add(self, record: StepRecord) -> None:
-        self._done.add(record, self._executor.peak_bytes, smaller=self._smaller)
+        executor = self._executor
+        self._done.add(record, executor.peak_bytes, executor.library_bytes, smaller=self._smaller)
 
     def _check(
         self, reference: EagerReference, number: int, before: torch.Tensor, record: StepRecord, batch: Any

@@ -23,5 +23,6 @@ def why_unchecked(graph: Graph, plan: SwapPlan, step: Step, *, followed: bool) -
         return "its ops draw from PyTorch's generator, which others may use at the same time (check=True checks)"
     missing = missing_bytes(footprint(graph, plan, step, checked=True))
     if graph.device != "cpu":
-        missing = max(missing, plan.peak_bytes + lifetimes(graph).peak_bytes - backend_of(graph.device).free_bytes())
+        taken = plan.peak_bytes + graph.outside_bytes + lifetimes(graph).peak_bytes
+        missing = max(missing, taken - backend_of(graph.device).free_bytes())
     return f"eager PyTorch beside it needs {format_bytes(missing)} more than is free" if missing > 0 else ""

@@ -13,10 +13,12 @@ from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint, structure
 from planner.machine import Link
 from planner.plan import SwapPlan, validate
+from planner.program import backend_of
 from planner.progress import Listener, Progress
 from planner.run.prepare.footprint import refuse_too_large
 from planner.run.prepare.found_plan import found_plan
 from planner.step import Step
+from planner.units import format_bytes
 
 #: Time limit of the search for a plan.
 _PLANNING_SECONDS = 10.0
@@ -115,6 +117,25 @@ def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
         raise StowageError(
             f"this plan is not for {graph.name}: its graph is another one{since}; plan again for this step"
         )
+    _refuse_without_room(plan, graph)
     problems = validate(plan, graph.with_workspaces(dict(plan.workspaces)))
     if problems:
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
+
+
+def _refuse_without_room(plan: SwapPlan, graph: Graph) -> None:
+    """Refuse a plan that has workspaces in its arena, where the device has scratch memory beside it, and no room there.
+
+    Such a plan was made for a graph of another device's workspaces.
+    """
+    if not backend_of(graph.device).scratch_is_outside:
+        return
+    outside = max((graph.outside_bytes, *(size for _, size in plan.workspaces)))
+    total = plan.peak_bytes + outside
+    if total > plan.budget_bytes:
+        raise StowageError(
+            f"this plan has an arena of {format_bytes(plan.peak_bytes)}, and on {graph.device} its ops take up to "
+            f"{format_bytes(outside)} of temporary memory beside it: {format_bytes(total - plan.budget_bytes)} more "
+            f"than its budget of {format_bytes(plan.budget_bytes)}; plan for the graph that "
+            f'planner.profile.prepare(step, "auto") returns, or allow at least {total} bytes'
+        )

@@ -23,13 +23,13 @@ def resident_plan(problem: Problem) -> SwapPlan | None:
     """Keep everything on the device, in captured order; None if that does not fit."""
     order, graph = captured(problem), problem.graph
     storage_lifetimes = lifetimes(graph)
-    if storage_lifetimes.peak_bytes > problem.budget:
+    if storage_lifetimes.peak_bytes > problem.arena_budget:
         return None
-    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.budget, stop=problem.stop)
-    if packing.max_live <= problem.budget < packing.peak:
+    packing = pack_step(graph, alignment=problem.alignment, capacity=problem.arena_budget, stop=problem.stop)
+    if packing.max_live <= problem.arena_budget < packing.peak:
         # a search for any packing that fits takes another path than one for the lowest, which is what 100 % means
         packing = pack_step(graph, alignment=problem.alignment, stop=problem.stop)
-    if packing.peak > problem.budget:
+    if packing.peak > problem.arena_budget:
         return None
     reuses_buffer_of = np.full(problem.ops, -1, np.int32)
     reusing = np.flatnonzero(storage_lifetimes.reused_buffer >= 0)

@@ -45,7 +45,8 @@ def lower_bound(graph: Graph, machine: Machine, budget: int, seconds: Seconds) -
 
 def recomputing_bound_of(problem: Problem) -> float:
     """Lower bound in seconds on any plan, also on those in which ops run again: from compute and live-in storages."""
-    return max(problem.ideal_seconds, _persistent_bound(problem.arrays, problem.sizes, problem.budget, problem.link))
+    least = _persistent_bound(problem.arrays, problem.sizes, problem.arena_budget, problem.link)
+    return max(problem.ideal_seconds, least)
 
 
 def bound_of(problem: Problem) -> float:
@@ -58,7 +59,7 @@ def bound_of(problem: Problem) -> float:
     problem.stop.check()
     cut_bound = _cut_bound(
         _cuts(problem), problem.arrays, sizes, writer, csr(before), csr(inverted(before)), problem.compute_seconds,
-        problem.budget, problem.link, problem.stop.flag,
+        problem.arena_budget, problem.link, problem.stop.flag,
     )  # fmt: skip
     problem.stop.check()
     return max(recomputing_bound_of(problem), cut_bound)

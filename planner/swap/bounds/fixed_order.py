@@ -105,7 +105,7 @@ def bound_of_order(problem: Problem, order: Ints, time_limit: float, report: Pro
     best, begin, last_seconds = bound_of(problem), perf_counter(), 0.0
     uses = uses_of(order, problem.arrays)
     live = _live(problem, uses)
-    if live.max(initial=0) <= problem.budget:
+    if live.max(initial=0) <= problem.arena_budget:
         return best
     for segments in _SEGMENT_COUNTS:
         left = time_limit - (perf_counter() - begin)
@@ -196,7 +196,7 @@ class _LinearProgram:
         count = len(self.checkpoints)
         clock = np.concatenate([[0.0], np.cumsum(self.problem.compute_seconds[self.order])])
         self.compute = np.diff(np.concatenate([[0.0], clock[self.checkpoints], [clock[-1]]]))
-        self.unit = float(max(self.problem.budget, 1))  # bytes are measured in budgets
+        self.unit = float(max(self.problem.arena_budget, 1))  # bytes are measured in budgets
         self.moved_in: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
         self.moved_out: list[list[tuple[int, float]]] = [[] for _ in range(count + 1)]
         self.away: list[list[int]] = [[] for _ in range(count)]
@@ -205,8 +205,8 @@ class _LinearProgram:
         self.upper_bounds = [0.0] * (count + 1)
         for pattern, size in patterns.items():
             self._add(pattern, size / self.unit)
-        for c in np.flatnonzero(self.live[self.checkpoints] > self.problem.budget):
-            missing = float(self.live[self.checkpoints[c]] - self.problem.budget) / self.unit
+        for c in np.flatnonzero(self.live[self.checkpoints] > self.problem.arena_budget):
+            missing = float(self.live[self.checkpoints[c]] - self.problem.arena_budget) / self.unit
             self._row([(x, -1.0) for x in self.away[c]], -missing)
         speed = self.problem.link.bandwidth / self.unit
         shared = both_ways(self.problem.link)

@@ -93,7 +93,7 @@ class _PlanFacts:
     def __init__(self, index: PlanIndex, timeline: Timeline, link: LinkModel) -> None:
         graph, plan, self.index = index.graph, index.plan, index
         self.graph, self.link, self.seconds = graph, link, timeline.seconds
-        self.budget, self.n = plan.budget_bytes, len(plan.order)
+        self.budget, self.n = plan.budget_bytes - graph.outside_bytes, len(plan.order)
         self.starts = [*timeline.compute[:, 0].tolist(), timeline.seconds]
         self.stops = timeline.compute[:, 1].tolist()
         self.start, self.stop = index.start.tolist(), index.stop.tolist()

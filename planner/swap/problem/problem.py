@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
@@ -71,7 +71,7 @@ class Problem:
         op_of, storage_of: `[ops]` and `[storages]`, which one of the graph each is an instance of.
         link: the host link.
         budget: device bytes, as requested.
-        memory: the budget rounded down to the alignment, in bytes.
+        memory: what of it an arena may take, rounded down to the alignment, in bytes.
         alignment: bytes.
         stop: cancels all work on the problem.
     """
@@ -89,6 +89,16 @@ class Problem:
     memory: int
     alignment: int
     stop: CancelToken = field(default_factory=CancelToken, repr=False)
+
+    @property
+    def arena_budget(self) -> int:
+        """Bytes that an arena may take: the budget without the scratch memory outside of it."""
+        return max(0, self.budget - self.graph.outside_bytes)
+
+    def within(self, budget: int) -> Problem:
+        """The same problem with another budget, in device bytes."""
+        memory = max(0, budget - self.graph.outside_bytes) // self.alignment * self.alignment
+        return replace(self, budget=budget, memory=memory)
 
     @property
     def ops(self) -> int:
@@ -218,8 +228,8 @@ def build_problem(
     return Problem(
         graph, machine, problem_arrays, predecessors, successors, durations(graph, seconds),
         np.arange(len(graph.ops), dtype=np.int32), np.arange(len(graph.storages), dtype=np.int32), link_model(machine),
-        budget, budget // alignment * alignment, alignment, stop,
-    )  # fmt: skip
+        budget, 0, alignment, stop,
+    ).within(budget)  # fmt: skip
 
 
 def _edges(graph: Graph) -> tuple[Csr, Csr]:

@@ -6,7 +6,6 @@ Bytes are counted in whole multiples of the alignment, the unit of allocation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,7 +15,7 @@ from planner.graph import inverted
 from planner.swap.problem.problem import Bytes, Ints, Problem
 from planner.swap.schedule.base_orders import base_orders
 from planner.swap.schedule.reorder_for_reuse import fits, reorder_for_reuse
-from planner.units import format_apart
+from planner.units import format_apart, format_bytes
 
 #: How many budgets are tried with ops moved, from the smallest that is not ruled out.
 _MAX_TRIED = 32
@@ -63,29 +62,29 @@ def _first_fitting(problem: Problem) -> Ints | None:
 
 
 def least_budget(problem: Problem, step_peak_bytes: int) -> int:
-    """The smallest budget that a plan was found for; if it is that of `ruled_out`, no smaller one has a plan."""
+    """The smallest budget that a plan was found for; if its arena is that of `ruled_out`, no smaller one has a plan."""
     set_bytes, reusing_bytes = working_sets(problem), _reusing_bytes(problem)
     _, floor = ruled_out(problem)
     extra_bytes = np.unique(np.append(reusing_bytes, 0))
     levels = np.unique(np.add.outer(np.concatenate([set_bytes, set_bytes - reusing_bytes]), extra_bytes))
     levels = levels[(levels > floor) & (levels < set_bytes.max(initial=1))]
-    budgets = [max(floor, 1), *levels.tolist(), max(int(set_bytes.max(initial=1)), 1)]
+    arenas = [max(floor, 1), *levels.tolist(), max(int(set_bytes.max(initial=1)), 1)]
     captured = next(order for _, order in base_orders(problem))
-    low, high = 0, len(budgets) - 1
+    low, high = 0, len(arenas) - 1
     while low < high:
         middle = (low + high) // 2
-        if fits(_with_budget(problem, budgets[middle]), captured):
+        if fits(_with_arena(problem, arenas[middle]), captured):
             high = middle
         else:
             low = middle + 1
     below = (
-        budget for budget in budgets[: min(low, _MAX_TRIED)] if fitting_order(_with_budget(problem, budget)) is not None
+        arena for arena in arenas[: min(low, _MAX_TRIED)] if fitting_order(_with_arena(problem, arena)) is not None
     )
-    return min(int(next(below, budgets[low])), step_peak_bytes)
+    return min(int(next(below, arenas[low])) + problem.graph.outside_bytes, step_peak_bytes)
 
 
 def ruled_out(problem: Problem) -> tuple[int, int]:
-    """The op that needs most memory, and its bytes: no plan fits in less, whatever its order and buffer reuse.
+    """The op that needs most memory, and its bytes: no plan fits in a smaller arena, whatever its order and reuse.
 
     An op can reuse the buffer of an input only if no other use of the input must come after the op, and only if the
     input was on the device in the slot before, next to the working set of the op there.
@@ -143,25 +142,27 @@ def _reached(edges: list[list[int]], ops: list[int]) -> set[int]:
     return found
 
 
-def _with_budget(problem: Problem, budget: int) -> Problem:
+def _with_arena(problem: Problem, arena: int) -> Problem:
     problem.stop.check()
-    return replace(problem, budget=budget, memory=budget // problem.alignment * problem.alignment)
+    return problem.within(arena + problem.graph.outside_bytes)
 
 
 def refuse(problem: Problem, step_peak_bytes: int) -> BudgetTooSmallError:
     """The error for a budget that has no plan, or for which none was found."""
     set_bytes, (op, most), least = working_sets(problem), ruled_out(problem), least_budget(problem, step_peak_bytes)
+    outside = problem.graph.outside_bytes
+    beside = f", beside {format_bytes(outside)} of temporary memory outside of the arena" if outside else ""
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
-    if problem.budget < most:
+    if problem.arena_budget < most:
         budget, alone, enough = format_apart(problem.budget, most, least)
         how = ", even if its result reuses an input's memory" if most < set_bytes[op] else ""
-        why = f"{_op_text(problem, op)} alone works on {alone}{how}"
+        why = f"{_op_text(problem, op)} alone works on {alone}{beside}{how}"
     else:
         op = int(set_bytes.argmax())
         budget, alone, enough = format_apart(problem.budget, int(set_bytes[op]), least)
         why = (
-            f"{_op_text(problem, op)} alone works on {alone} unless its result reuses an input's memory, and no "
-            "order of the ops was found in which every buffer that must be reused can be"
+            f"{_op_text(problem, op)} alone works on {alone}{beside} unless its result reuses an input's memory, and "
+            "no order of the ops was found in which every buffer that must be reused can be"
         )
     return BudgetTooSmallError(
         f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})"

@@ -201,6 +201,8 @@ def _plan(data: Any, path: str | Path, problem: Problem, host_budget: int | None
 
 
 def _times(problem: Problem) -> str:
-    """A hash of the times of all ops, the link model and the sizes of all storages, workspaces included."""
+    """A hash of the times of all ops, the link model and all sizes, those of scratch memory included."""
     copies = np.array(problem.link, np.float64)
-    return hashlib.sha256(problem.seconds.tobytes() + problem.sizes.tobytes() + copies.tobytes()).hexdigest()[:32]
+    outside = f"{problem.graph.outside_bytes}".encode() if problem.graph.outside_bytes else b""
+    parts = (problem.seconds.tobytes(), problem.sizes.tobytes(), copies.tobytes(), outside)
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:32]

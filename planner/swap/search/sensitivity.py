@@ -123,7 +123,7 @@ def _fastest(problem: Problem, plans: Iterable[SwapPlan]) -> SwapPlan | None:
     fitting = [
         replace(plan, predicted=simulate(plan, problem.graph, problem.machine, problem.seconds))
         for plan in plans
-        if plan.peak_bytes <= problem.budget
+        if plan.peak_bytes <= problem.arena_budget
     ]
     return min(fitting, key=lambda plan: plan.predicted.seconds, default=None)
 

@@ -43,9 +43,10 @@ def add(session_state: SessionState, saved: list[SavedPlan]) -> int:
 
 
 def allow(plan_cache: PlanCache, plan: SwapPlan) -> None:
-    """Lower the least budget of a machine to a plan's peak: a plan from a file may show that less is enough."""
-    if plan.peak_bytes < plan_cache.feasibility.least_bytes:
-        plan_cache.feasibility = replace(plan_cache.feasibility, least_bytes=plan.peak_bytes)
+    """Lower the least budget of a machine to what a plan takes: a plan from a file may show that less is enough."""
+    taken = plan.peak_bytes + plan_cache.feasibility.graph.outside_bytes
+    if taken < plan_cache.feasibility.least_bytes:
+        plan_cache.feasibility = replace(plan_cache.feasibility, least_bytes=taken)
 
 
 def _update(session_state: SessionState) -> None:

@@ -76,7 +76,7 @@ class PlanCache:
 
     def fitting(self, budget: int) -> SwapPlan | None:
         """The fastest known plan that fits a budget, as a plan with that budget; None if there is none."""
-        found = [plan for plan in self._unbeaten if plan.peak_bytes <= budget]
+        found = [plan for plan in self._unbeaten if self._taken(plan) <= budget]
         best = min(found, key=lambda plan: plan.predicted.seconds, default=None)
         return None if best is None else replace(best, budget_bytes=budget)
 
@@ -86,7 +86,11 @@ class PlanCache:
 
     def least_known(self, above: int) -> int | None:
         """The smallest budget above `above` for which a plan is known."""
-        return min((plan.peak_bytes for plan in self._unbeaten if plan.peak_bytes > above), default=None)
+        return min((taken for taken in map(self._taken, self._unbeaten) if taken > above), default=None)
+
+    def _taken(self, plan: SwapPlan) -> int:
+        """Device bytes that a plan takes, with the scratch memory outside of its arena."""
+        return plan.peak_bytes + self.feasibility.graph.outside_bytes
 
     def samples(self) -> list[tuple[int, float]]:
         """Pairs of budget and seconds per step of the best plan that fits it, by budget."""

@@ -92,6 +92,10 @@ class AcceleratorDevice:
         """Launch a function, and return the most bytes that it held at once outside the arena."""
         return self._driver.scratch_bytes(lambda: self.compute.launch(function, args, kwargs))
 
+    def allocated_bytes(self) -> int:
+        """Bytes that PyTorch has handed out on the accelerator."""
+        return self._driver.allocated_bytes()
+
     def copied(self) -> tuple[int, int]:
         """The numbers of swap-outs of this step that are done and of swap-ins that have begun."""
         return self.swap_out.done(), self.swap_in.begun()

@@ -76,3 +76,6 @@ class Driver(Protocol):
 
     def scratch_bytes(self, call: Callable[[], object]) -> int:
         """Make a call, and return the most memory that it held at once, without what it keeps for later calls."""
+
+    def allocated_bytes(self) -> int:
+        """Bytes of the accelerator's memory that PyTorch has handed out."""

@@ -95,3 +95,7 @@ class CudaDriver:
     def scratch_bytes(self, call: Callable[[], object]) -> int:
         """Make a call, and return the most memory that it held at once, without what it keeps for later calls."""
         return backend_of("cuda").scratch_bytes(call)
+
+    def allocated_bytes(self) -> int:
+        """Bytes of the GPU's memory that PyTorch has handed out."""
+        return int(torch.cuda.memory_allocated(self._device))

@@ -1,0 +1,129 @@
+"""What runs say and do about memory of a GPU beside the arena: run as a program, which prints it as JSON.
+
+The CPU stands in for a GPU; ops take temporary memory and libraries keep memory where a test has them do so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from planner import run
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.machine import PRESETS
+from planner.plan import SwapPlan
+from planner.profile import prepare
+from planner.run.devices.accelerator.accelerator_streams import AcceleratorStream
+from planner.swap import plan_swaps
+from tests.gpu.allocator import MIB, Allocator
+from tests.gpu.stand_in import stand_in
+from tests.run.steps import mlp
+
+SCRATCH, KEPT = 30 * MIB, 8 * MIB
+BUDGET = 64 * MIB
+
+
+@contextmanager
+def taking(allocator: Allocator, scratch: int = 0, kept: int = 0) -> Iterator[None]:
+    """Let every call take temporary memory, and the first of all keep some."""
+    launch, left, call = AcceleratorStream.launch, [kept], "planner.profile.segment_benchmark._run"
+
+    def taken(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any) -> Any:
+            with allocator.holding(scratch):
+                return make(*args)
+
+        return made
+
+    def launched(*args: Any) -> None:
+        allocator.take(left[0])
+        held.append(left[0])
+        left[0] = 0
+        taken(launch)(*args)
+
+    held: list[int] = []
+    from planner.profile import segment_benchmark
+
+    with patch.object(AcceleratorStream, "launch", launched), patch(call, taken(segment_benchmark._run)):
+        try:
+            yield
+        finally:
+            for size in held:
+                allocator.give_back(size)
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """Why a call is refused; empty if it is not."""
+    try:
+        call()
+    except StowageError as error:
+        return str(error)
+    return ""
+
+
+def ran(plan: SwapPlan | None = None, **options: Any) -> Any:
+    """Two steps."""
+    return run(mlp(), plan, device="cuda", steps=2, **{"check": False, "progress": False, **options}).wait()
+
+
+def full_plan(scratch: int) -> SwapPlan:
+    """A plan that has every op's temporary memory in its arena, as for a device that has it there."""
+    graph = capture(mlp(), device="cuda", progress=False)
+    graph = graph.with_workspaces(dict.fromkeys(range(len(graph.ops)), scratch))
+    plan = plan_swaps(graph, PRESETS["h100"], "100%", method="swap", time_limit=0, progress=False)
+    return replace(plan, budget_bytes=plan.peak_bytes)
+
+
+def bare_plan(beside: int) -> SwapPlan:
+    """A plan that knows nothing of temporary memory, with so much room beside its arena."""
+    graph = capture(mlp(), device="cuda", progress=False)
+    plan = plan_swaps(graph, PRESETS["h100"], "100%", method="swap", time_limit=0, progress=False)
+    return replace(plan, budget_bytes=plan.peak_bytes + beside)
+
+
+def planned_within(allocator: Allocator) -> dict[str, Any]:
+    """A run that is planned here, with what its ops take and libraries keep."""
+    with taking(allocator, SCRATCH, KEPT), patch.object(torch.backends.cuda, "cublas_workspace_size", lambda: KEPT):
+        graph = prepare(capture(mlp(), device="cuda", progress=False), "auto", progress=False, remeasure=True).graph
+        result = ran(budget=BUDGET)
+    return {
+        "counted": graph.outside_bytes, "workspaces": len(result.plan.workspaces), "budget": result.plan.budget_bytes,
+        "total": result.peak_bytes - result.plan.peak_bytes, "within": result.peak_bytes <= result.budget_bytes,
+        "library": result.library_bytes, "arena": result.plan.peak_bytes,
+    }  # fmt: skip
+
+
+def refused(allocator: Allocator) -> dict[str, Any]:
+    """Plans that leave too little room beside their arena."""
+    plan = bare_plan(0)
+    with taking(allocator, SCRATCH):
+        found = {
+            "in the arena": refusal(lambda: ran(full_plan(SCRATCH))),
+            "no room": refusal(lambda: ran(bare_plan(SCRATCH - 1))),
+            "room": refusal(lambda: ran(bare_plan(SCRATCH))),
+        }
+    with taking(allocator, SCRATCH, KEPT):
+        found["no room for libraries"] = refusal(lambda: ran(bare_plan(SCRATCH + KEPT - 1)))
+        found["room for libraries"] = refusal(lambda: ran(bare_plan(SCRATCH + KEPT)))
+    return {**found, "arena": plan.peak_bytes}
+
+
+def main() -> None:
+    runtime = stand_in()
+    torch.backends.cuda.enable_flash_sdp(False)  # which eager PyTorch would choose on the CPU
+    allocator = runtime.allocator
+    print(json.dumps({
+        "planned": planned_within(allocator), "refused": refused(allocator),
+        "left": allocator.allocated,
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Memory of a GPU that a run takes beside its arena is planned for, counted, and kept within the budget."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.gpu.accounting import BUDGET, KEPT, SCRATCH
+from tests.gpu.program import printed_by
+
+PLAN_FOR = r'plan for the graph that planner.profile.prepare\(step, "auto"\) returns'
+ROOM = "30 MiB of temporary memory"
+
+
+# one test, since another process would print the same for each
+def test_temporary_memory_and_what_libraries_keep_are_within_the_budget(tmp_path: Path) -> None:
+    found = printed_by("tests.gpu.accounting", XDG_CACHE_HOME=str(tmp_path))
+    planned = found["planned"]
+    assert planned["counted"] == SCRATCH + KEPT
+    assert planned["workspaces"] == 0
+    assert planned["budget"] == BUDGET
+    assert (planned["total"], planned["library"]) == (SCRATCH + KEPT, KEPT)
+    assert planned["within"]
+    assert planned["arena"] < BUDGET - SCRATCH - KEPT
+    refused, arena = found["refused"], found["refused"]["arena"]
+    assert refused["room"] == refused["room for libraries"] == ""
+    assert re.search(f"this plan has an arena of 31.2 MiB, and on cuda its ops take up to {ROOM} beside it: 30 MiB "
+                     f"more than its budget of 31.2 MiB; {PLAN_FOR}", refused["in the arena"])  # fmt: skip
+    assert re.search(f"addmm takes {ROOM} here, beside an arena of .*: 1 B more than the plan's budget .*; "
+                     f"{PLAN_FOR}, which counts that, or allow at least {arena + SCRATCH} bytes",
+                     refused["no room"])  # fmt: skip
+    assert re.search(f"libraries keep 8 MiB of the GPU's memory here, beside an arena of .* and up to {ROOM}: 1 B more "
+                     f"than .*; {PLAN_FOR}, which counts that, or allow at least {arena + SCRATCH + KEPT} bytes",
+                     refused["no room for libraries"])  # fmt: skip
+    assert found["left"] == 0
