@@ -20,7 +20,9 @@ from planner.errors import StowageError
 from planner.machine import PRESETS
 from planner.plan import SwapPlan
 from planner.profile import prepare
+from planner.run.checks.eager_reference import EagerReference
 from planner.run.devices.accelerator.accelerator_streams import AcceleratorStream
+from planner.run.devices.cuda.memory_cap import SLACK_BYTES
 from planner.swap import plan_swaps
 from tests.gpu.allocator import MIB, Allocator
 from tests.gpu.stand_in import stand_in
@@ -115,12 +117,62 @@ def refused(allocator: Allocator) -> dict[str, Any]:
     return {**found, "arena": plan.peak_bytes}
 
 
+def capped(allocator: Allocator) -> dict[str, Any]:
+    """The limit of the allocator in a step, in eager PyTorch's, and afterwards; and steps that reach it."""
+    seen: dict[str, list[float]] = {"step": [], "eager": []}
+    launch, eager = AcceleratorStream.launch, EagerReference.step
+
+    def launched(*args: Any) -> None:
+        seen["step"].append(allocator.fraction)
+        launch(*args)
+
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        seen["eager"].append(allocator.fraction)
+        return eager(*args, **kwargs)
+
+    plan, mine = bare_plan(MIB), 200 * MIB
+    with allocator.holding(mine):
+        before = allocator.reserved
+        with patch.object(AcceleratorStream, "launch", launched), patch.object(EagerReference, "step", stepped):
+            ran(plan, check=True)
+        most = (before + plan.budget_bytes + SLACK_BYTES) / allocator.total
+        found = {
+            "step": all(share == most for share in seen["step"]), "steps": len(seen["step"]),
+            "eager": seen["eager"], "after": allocator.fraction,
+        }  # fmt: skip
+    with taking(allocator, MIB, MIB):
+        handle = run(mlp(), bare_plan(2 * MIB), device="cuda", steps=0, check=False, progress=False)
+        batches = [mlp().materialize().batch] * 3
+        found["beside others"] = refusal(lambda: [allocator.take(100 * MIB) for _ in handle.steps(batches)])
+        for _ in range(3):
+            allocator.give_back(100 * MIB)
+    calls = iter(range(10**9))
+
+    def grows(*args: Any) -> None:
+        """In the second step, which nobody measures, an op takes more than the budget has."""
+        if next(calls) == len(plan.order) + 5:
+            with allocator.holding(MIB + SLACK_BYTES + plan.budget_bytes):
+                launch(*args)
+        launch(*args)
+
+    with patch.object(AcceleratorStream, "launch", grows):
+        found["grows"] = refusal(lambda: ran(plan))
+    found["after refusing"] = allocator.fraction
+    allocator.limit(0.001)
+    with patch.object(AcceleratorStream, "launch", launched):
+        seen["step"].clear()
+        refusal(lambda: ran(bare_plan(MIB)))
+    found["mine"] = (set(seen["step"]) <= {0.001}, allocator.fraction)
+    allocator.limit(1.0)
+    return found
+
+
 def main() -> None:
     runtime = stand_in()
     torch.backends.cuda.enable_flash_sdp(False)  # which eager PyTorch would choose on the CPU
     allocator = runtime.allocator
     print(json.dumps({
-        "planned": planned_within(allocator), "refused": refused(allocator),
+        "planned": planned_within(allocator), "refused": refused(allocator), "capped": capped(allocator),
         "left": allocator.allocated,
     }))  # fmt: skip
 

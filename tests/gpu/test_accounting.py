@@ -13,7 +13,9 @@ ROOM = "30 MiB of temporary memory"
 
 
 # one test, since another process would print the same for each
-def test_temporary_memory_and_what_libraries_keep_are_within_the_budget(tmp_path: Path) -> None:
+def test_temporary_memory_and_what_libraries_keep_are_within_the_budget_and_the_allocator_is_held_to_it(
+    tmp_path: Path,
+) -> None:
     found = printed_by("tests.gpu.accounting", XDG_CACHE_HOME=str(tmp_path))
     planned = found["planned"]
     assert planned["counted"] == SCRATCH + KEPT
@@ -32,4 +34,13 @@ def test_temporary_memory_and_what_libraries_keep_are_within_the_budget(tmp_path
     assert re.search(f"libraries keep 8 MiB of the GPU's memory here, beside an arena of .* and up to {ROOM}: 1 B more "
                      f"than .*; {PLAN_FOR}, which counts that, or allow at least {arena + SCRATCH + KEPT} bytes",
                      refused["no room for libraries"])  # fmt: skip
+    capped = found["capped"]
+    assert capped["step"]
+    assert capped["steps"] > 100
+    assert capped["beside others"] == ""  # what the program itself takes between two steps is no fault of the plan
+    assert capped["eager"] == [1.0, 1.0]  # eager PyTorch takes memory of its own
+    assert (capped["after"], capped["after refusing"]) == (1.0, 1.0)
+    assert re.search(r"aten\.\S+\) in .* found too little GPU memory beside the arena of .* of step 2, where the "
+                     f"plan's budget is .*: allow more, {PLAN_FOR}", capped["grows"])  # fmt: skip
+    assert capped["mine"] == [True, 0.001]  # a lower limit of the program's own stays
     assert found["left"] == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -176,6 +177,9 @@ class LazyDriver:
 
     def allocated_bytes(self) -> int:
         return 0
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class LazyAccelerator(AcceleratorDevice):

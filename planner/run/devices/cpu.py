@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -93,6 +94,10 @@ class CpuDevice:
     def allocated_bytes(self) -> int:
         """0: PyTorch does not count what it hands out of the host's memory."""
         return 0
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        """No limit: the host's memory is for all programs."""
+        return nullcontext()
 
     @staticmethod
     def generator() -> torch.Generator:

@@ -8,6 +8,7 @@ the other streams.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
@@ -166,6 +167,12 @@ class RuntimeDevice(Protocol):
         """Bytes of device memory that PyTorch has handed out on the device, arena included; 0 where it does not count.
 
         Cheap, thread-safe.
+        """
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        """Within the block, let PyTorch refuse to take more device memory than a budget, the arena included.
+
+        Where a CPU stands in for a device, there is no such limit.
         """
 
     def copied(self) -> tuple[int, int]:

@@ -181,7 +181,8 @@ class Executor:
         """
         device = self.device
         scalars = self._program.scalars(self._number)
-        with torch.inference_mode(), torch.autocast(device.name, enabled=False):  # captured ops include its casts
+        # captured ops include autocast's casts
+        with torch.inference_mode(), torch.autocast(device.name, enabled=False), device.within(self.plan.budget_bytes):
             self._set_scalars(scalars)
             self._step_io.load_batch(batch)
             if self._rng_states is not None:
@@ -264,7 +265,7 @@ class Executor:
         raise self._explained(error, slot) from error
 
     def _explained(self, error: Exception, slot: int) -> StowageError:
-        return explain(error, self.graph, self.plan.order[slot], self._before + self._number)
+        return explain(error, self.graph, self.plan, slot, self._before + self._number)
 
     def _set_scalars(self, values: Mapping[str, float]) -> None:
         """Rebind the calls whose numbers differ in this step, such as the learning rate."""

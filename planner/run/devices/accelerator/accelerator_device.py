@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import torch
@@ -95,6 +95,10 @@ class AcceleratorDevice:
     def allocated_bytes(self) -> int:
         """Bytes that PyTorch has handed out on the accelerator."""
         return self._driver.allocated_bytes()
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        """Within the block, let PyTorch refuse to take more of the accelerator's memory than a budget."""
+        return self._driver.within(budget_bytes)
 
     def copied(self) -> tuple[int, int]:
         """The numbers of swap-outs of this step that are done and of swap-ins that have begun."""

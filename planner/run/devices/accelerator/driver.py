@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -79,3 +80,9 @@ class Driver(Protocol):
 
     def allocated_bytes(self) -> int:
         """Bytes of the accelerator's memory that PyTorch has handed out."""
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        """Within the block, let PyTorch refuse to take more memory for a run than a budget, the arena included.
+
+        What was taken before this driver was made does not count.
+        """

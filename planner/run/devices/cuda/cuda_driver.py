@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from planner.program import backend_of
 from planner.run.devices.accelerator.driver import Event, PinnedMemory, Stream
+from planner.run.devices.cuda.memory_cap import MemoryCap
 from planner.run.devices.cuda.pinned_memory import RegisteredMemory
 
 #: Cycles of a GPU's clock in a second, roughly: pauses need not be exact.
@@ -22,6 +24,7 @@ class CudaDriver:
 
     def __init__(self) -> None:
         self._device = torch.device("cuda", torch.cuda.current_device())
+        self._cap = MemoryCap(self._device)  # before anything is allocated for a run
         self._patterns: dict[Stream, Tensor] = {}
         self._working: Stream | None = None
         self._before: Stream | None = None
@@ -99,3 +102,7 @@ class CudaDriver:
     def allocated_bytes(self) -> int:
         """Bytes of the GPU's memory that PyTorch has handed out."""
         return int(torch.cuda.memory_allocated(self._device))
+
+    def within(self, budget_bytes: int) -> AbstractContextManager[None]:
+        """Within the block, let PyTorch refuse to take more of the GPU for a run than a budget."""
+        return self._cap.within(budget_bytes)
