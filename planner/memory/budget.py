@@ -15,18 +15,23 @@ _EXAMPLES = 'write "8GiB", "8GB", "50%" or a whole number of bytes'
 _LARGEST = 2**62
 
 
-def parse_budget(budget: str | int | float, step_peak_bytes: int, what: str = "budget") -> int:
+def parse_budget(
+    budget: str | int | float, step_peak_bytes: int, what: str = "budget", *, outside_bytes: int = 0
+) -> int:
     """Parse a memory budget; returns bytes.
+
+    A share is one of the arena: what lies outside of it is needed whatever a plan does, and comes on top.
 
     Args:
         budget: bytes, or text such as `"8GiB"` (2**30 bytes), `"8GB"` (10**9 bytes), `"8e9"` and `"50%"`.
         step_peak_bytes: what `"100%"` stands for, in bytes.
         what: the name of the budget in error messages.
+        outside_bytes: the part of `step_peak_bytes` that lies outside of the arena.
 
     Raises:
         StowageError: it is not an amount of memory, is less than one byte or is more than any machine has.
     """
-    exact = _exact(budget, step_peak_bytes)
+    exact = _exact(budget, step_peak_bytes, outside_bytes)
     if exact < 1:
         raise StowageError(f"a {what} of {budget} leaves no memory at all; {_EXAMPLES}, at least one byte")
     if exact > _LARGEST:
@@ -34,7 +39,7 @@ def parse_budget(budget: str | int | float, step_peak_bytes: int, what: str = "b
     return math.floor(exact)
 
 
-def _exact(budget: str | int | float, step_peak_bytes: int) -> Fraction:
+def _exact(budget: str | int | float, step_peak_bytes: int, outside_bytes: int) -> Fraction:
     if isinstance(budget, bool) or not isinstance(budget, str | Integral | float):
         raise StowageError(f"{budget!r} is not a budget; {_EXAMPLES}")
     if isinstance(budget, float) and not budget.is_integer():
@@ -48,7 +53,8 @@ def _exact(budget: str | int | float, step_peak_bytes: int) -> Fraction:
     digits, exponent, unit = match.groups()
     amount = Fraction(digits + (exponent or "")) * (-1 if text.startswith("-") else 1)
     if unit == "%":
-        return amount * step_peak_bytes / 100
+        arena = amount * (step_peak_bytes - outside_bytes) / 100
+        return arena + (outside_bytes if arena > 0 else 0)
     if unit.lower() not in BYTE_UNITS:
         raise StowageError(f'"{unit}" in the budget "{budget}" is not a unit of memory; {_EXAMPLES}')
     return amount * BYTE_UNITS[unit.lower()]

@@ -43,6 +43,14 @@ def test_nonsense_is_refused_in_one_sentence_that_says_what_to_write(nonsense):
     assert "\n" not in str(error.value)
 
 
+def test_a_percentage_is_of_the_arena_and_what_lies_outside_of_it_comes_on_top():
+    assert parse_budget("50%", 1000, outside_bytes=600) == 600 + 200
+    assert parse_budget("100%", 1000, outside_bytes=600) == 1000
+    assert parse_budget("500", 1000, outside_bytes=600) == 500
+    with pytest.raises(StowageError, match="leaves no memory at all"):
+        parse_budget("0%", 1000, outside_bytes=600)
+
+
 def test_a_percentage_of_nothing_is_refused():
     with pytest.raises(StowageError, match="no memory"):
         parse_budget("50%", 1)

@@ -70,3 +70,13 @@ def test_the_least_budget_and_the_peak_include_it(step: Any) -> None:
     if least < whole:
         small, _ = make_problem(outside(graph), machine(), whole - 1, None, seconds)
         assert resident_plan(small) is None or resident_plan(small).peak_bytes + OUTSIDE < whole  # type: ignore[union-attr]
+
+
+@given(steps())
+@settings(max_examples=8 * EFFORT, deadline=None)
+def test_a_share_is_of_the_arena_on_the_device_and_of_the_whole_on_the_host(step: Any) -> None:
+    graph, seconds = step
+    arena = step_peak(bare(graph), ALIGNMENT)
+    problem, host = make_problem(outside(graph), machine(), "100%", "50%", seconds)
+    assert (problem.budget, problem.arena_budget) == (arena + OUTSIDE, arena)
+    assert host == (arena + OUTSIDE) // 2

@@ -104,7 +104,8 @@ def get_memory_by_kind(
     spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
     if budget is not None:
-        limit = parse_budget(budget, step_peak(graph, *(() if plan is None else (plan.alignment,))))
+        peak = step_peak(graph, *(() if plan is None else (plan.alignment,)))
+        limit = parse_budget(budget, peak, outside_bytes=graph.outside_bytes)
     edges, amounts = sums_by_group(graph, spans)
     total = np.zeros(len(edges) - 1, np.int64)
     for amount in amounts.values():

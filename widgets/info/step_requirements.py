@@ -7,6 +7,7 @@ from functools import cached_property
 
 from planner.graph import Graph
 from planner.machine import Machine
+from planner.memory import parse_budget
 from planner.plan import SwapPlan
 from planner.swap import Seconds, least_budget, make_problem, peak_of, resident_plan, working_sets
 from planner.units import bytes_label, format_apart
@@ -39,6 +40,17 @@ class Feasibility:
     def ideal_seconds(self) -> float:
         """Length of the step with infinite memory."""
         return float(self.seconds.sum())
+
+    def parse(self, budget: str | int) -> int:
+        """A budget in bytes.
+
+        Args:
+            budget: bytes, or text such as `"8GiB"` or `"50%"` of what the arena takes with nothing swapped.
+
+        Raises:
+            StowageError: it is not an amount of memory.
+        """
+        return parse_budget(budget, self.peak_bytes, outside_bytes=self.graph.outside_bytes)
 
     def verdict(self, budget: int) -> str:
         """`"fits"`, `"swap"` or `"impossible"`."""

@@ -31,6 +31,7 @@ def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, i
         "least_bytes": feasibility.least_bytes,
         "least_op": feasibility.least_op,
         "step_peak_bytes": feasibility.peak_bytes,
+        "outside_bytes": feasibility.graph.outside_bytes,
         "least": reasons.least,
         "why": {verdict: {"head": why.head, "parts": why.parts} for verdict, why in reasons.why.items()},
         "ideal_seconds": feasibility.ideal_seconds,

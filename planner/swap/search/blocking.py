@@ -78,7 +78,7 @@ def plan_swaps(
     Args:
         graph: a step; its workspaces are planned for.
         machine: its host link carries the copies, its device's alignment holds for every offset.
-        budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"` of what its arena takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: as in `search_swaps`. The baselines always run.

@@ -152,7 +152,7 @@ def search_swaps(
     Args:
         graph: a step; its workspaces are planned for.
         machine: its host link carries the copies, its device's alignment holds for every offset.
-        budget: device bytes, or text such as `"8GiB"` or `"50%"` of what the step takes when nothing is swapped.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"` of what its arena takes when nothing is swapped.
         host_budget: bytes of pinned host memory, likewise; None for no limit.
         seconds: `[ops]`, how long each op runs; without it, the machine's roofline.
         method: one of `METHODS`. `"swap"` runs each op once, `"recompute"` runs ops again and copies nothing,

@@ -69,7 +69,9 @@ def make_problem(
     """
     seconds = get_op_seconds(graph, machine, budget, host_budget, seconds)
     alignment, stop = machine.device.alignment, stop or CancelToken()
-    problem = build_problem(graph, machine, _bytes(budget, graph, alignment, stop, "budget"), seconds, stop)
+    problem = build_problem(
+        graph, machine, _bytes(budget, graph, alignment, stop, "budget", graph.outside_bytes), seconds, stop
+    )
     if problem.memory < int(working_sets(problem).max(initial=1)) and fitting_order(problem) is None:
         peak = peak_of(graph, alignment, stop)  # a peak is not rounded up to the alignment
         if problem.budget < peak:
@@ -82,9 +84,12 @@ def peak_of(graph: Graph, alignment: int, stop: CancelToken | None = None) -> in
     return step_peak(graph, alignment, stop=stop)
 
 
-def _bytes(budget: str | int, graph: Graph, alignment: int, stop: CancelToken, what: str) -> int:
+def _bytes(
+    budget: str | int, graph: Graph, alignment: int, stop: CancelToken, what: str, outside_bytes: int = 0
+) -> int:
     """A budget in bytes; the step's peak is computed only if the budget is a share of it."""
-    return parse_budget(budget, peak_of(graph, alignment, stop) if _is_share(budget) else 1, what)
+    peak = peak_of(graph, alignment, stop) if _is_share(budget) else 1
+    return parse_budget(budget, peak, what, outside_bytes=outside_bytes)
 
 
 def _is_share(budget: str | int | None) -> bool:

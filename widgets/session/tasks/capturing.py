@@ -7,7 +7,6 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
-from planner.memory import parse_budget
 from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip
@@ -173,7 +172,7 @@ def _first_budget(session_state: SessionState, feasibility: Feasibility, plan: S
         StowageError: it is a share of the step that rounds to zero bytes.
     """
     if session_state.budget is not None:
-        return parse_budget(session_state.budget, feasibility.peak_bytes)
+        return feasibility.parse(session_state.budget)
     if plan is not None:
         return plan.budget_bytes
     return _of_device(feasibility)

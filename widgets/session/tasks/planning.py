@@ -35,7 +35,7 @@ def set_budget(session_state: SessionState, budget: str | int) -> None:
             parse_budget(budget, 2**50)
             session_state.budget, session_state.follows_device = budget, False
             return
-        size = parse_budget(budget, session_state.feasibility.peak_bytes)
+        size = session_state.feasibility.parse(budget)
         session_state.jobs.drop("plan", "search")
         drop_search(session_state)
         session_state.budget, session_state.follows_device = size, False

@@ -139,7 +139,7 @@ function exactly(store, { amount, field, hint, move }) {
     }
     if (event.key !== 'Enter') return;
     event.preventDefault(); // otherwise Enter would press the button that gets the focus
-    const bytes = parseBudget(field.value, store.machine.step_peak_bytes);
+    const bytes = parseBudget(field.value, store.machine.step_peak_bytes, store.machine.outside_bytes);
     if (bytes === null) {
       say(hint, EXAMPLES);
       field.setAttribute('aria-invalid', 'true');
