@@ -223,13 +223,15 @@ class Graph:
     def with_scratch_outside(self, needed: Mapping[int, int], kept: int = 0) -> Graph:
         """The same graph with the scratch memory of its ops outside of a plan's arena.
 
-        One op runs after the other, so they take as much as the one that needs most.
+        One op runs after the other, so they take as much as the one that needs most; no less than this graph says
+        already, which is what capturing knows of.
 
         Args:
             needed: bytes by op.
             kept: bytes that libraries keep between ops in addition.
         """
-        return replace(self.with_workspaces({}), outside_bytes=max(needed.values(), default=0) + kept)
+        outside = max(self.outside_bytes, max(needed.values(), default=0) + kept)
+        return replace(self.with_workspaces({}), outside_bytes=outside)
 
     def _without_first_run_only(self, touched: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         return tuple(

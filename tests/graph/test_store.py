@@ -148,6 +148,8 @@ def test_scratch_memory_outside_of_the_arena_is_kept_and_left_out_where_there_is
     )
     assert all(op.workspace < 0 for op in outside.ops)
     assert fingerprint(outside) == fingerprint(graph)
+    assert outside.with_scratch_outside({0: 80}).outside_bytes == 90  # what was known before is needed still
+    assert outside.with_scratch_outside({0: 80}, 20).outside_bytes == 100
     assert outside.with_workspaces({}).outside_bytes == 90  # as a plan that has none is looked at
     with pytest.raises(StowageError, match="-1 bytes of scratch memory outside of the arena"):
         from_json(to_json(replace(graph, outside_bytes=-1)))
