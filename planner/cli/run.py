@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,8 @@ def command(
     """Make steps of MODEL inside a memory budget, by a plan made here or before.
 
     A budget in percent is of the step's own peak, printed as `step peak`: what the step takes when nothing is swapped,
-    the temporary memory of its ops included as it was measured here.
+    the temporary memory of its ops included as it was measured here. On a GPU, where that lies outside of the arena, it
+    is of the arena, and the rest comes on top.
 
     With --check the exit status is 1 where anything differs from eager PyTorch. Ctrl-C prints what was done until then.
 
@@ -139,16 +141,20 @@ def command(
 def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
     from planner.memory import step_peak
 
-    plan, mismatched = result.plan, list(result.mismatches[:_MAX_NAMED])
+    plan, mismatched, gpu = result.plan, list(result.mismatches[:_MAX_NAMED]), result.gpu_memory
+    peak = step_peak(graph.with_workspaces(dict(plan.workspaces)), plan.alignment)
+    if result.device != "cpu":  # what is outside of the arena is known as it was measured in the run
+        peak += max(0, result.peak_bytes - plan.peak_bytes - graph.outside_bytes)
     show(
         {
             "device": result.device,
-            "step_peak_bytes": step_peak(graph.with_workspaces(dict(plan.workspaces)), plan.alignment),
+            "step_peak_bytes": peak,
             "budget_bytes": result.budget_bytes,
             "peak_bytes": result.peak_bytes,
             "predicted_peak_bytes": result.predicted_peak_bytes,
             "host_bytes": result.host_bytes,
             **({"library_bytes": result.library_bytes} if result.library_bytes else {}),
+            **({} if gpu is None else {f"gpu_{name}_bytes": size for name, size in asdict(gpu).items()}),
             "step_seconds": result.step_seconds,
             "predicted_step_seconds": result.predicted_step_seconds,
             "eager_step_seconds": median(result.eager_step_seconds) if result.eager_step_seconds else None,

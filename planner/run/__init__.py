@@ -11,6 +11,7 @@ from planner.run.devices.device import RuntimeDevice, RuntimeStream
 from planner.run.devices.registry import DEVICES
 from planner.run.executor.executor import Executor, StepRecord
 from planner.run.handle import Run
+from planner.run.loop.gpu_memory import GpuMemory
 from planner.run.loop.monitor import Snapshot
 from planner.run.loop.result import RunResult, Stopped
 from planner.run.loop.run_handle import RunProgress
@@ -29,6 +30,7 @@ __all__ = [
     "CallChecks",
     "CpuDevice",
     "Executor",
+    "GpuMemory",
     "Run",
     "RunProgress",
     "RunResult",

@@ -43,7 +43,9 @@ def run(
     Args:
         step: the step to run.
         plan: made for the step's graph; without one, a plan is made here with measured op times.
-        budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, the step's own peak.
+        budget: device bytes, or text such as `"8GiB"` or `"50%"`; without plan and budget, the step's own peak. On a
+            GPU, the arena, the temporary memory of ops and what libraries keep are within it, and while steps are made
+            PyTorch's allocator refuses this process more than that and a little for its rounding.
         steps: number of steps; 0 only prepares for `Run.steps`. Planning takes at most ten seconds and, after the first
             of them, no longer than it could still save in these steps.
         device: `"cpu"`, or `"cuda"` for the current GPU, which holds the plan's memory alone: a model on the host stays

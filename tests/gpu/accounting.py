@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict, replace
+from io import StringIO
 from typing import Any
 from unittest.mock import patch
 
@@ -16,8 +17,10 @@ import torch
 
 from planner import run
 from planner.capture import capture
+from planner.cli.run import _show
 from planner.errors import StowageError
 from planner.machine import PRESETS
+from planner.memory import step_peak
 from planner.plan import SwapPlan
 from planner.profile import prepare
 from planner.run.checks.eager_reference import EagerReference
@@ -28,7 +31,7 @@ from tests.gpu.allocator import MIB, Allocator
 from tests.gpu.stand_in import stand_in
 from tests.run.steps import mlp
 
-SCRATCH, KEPT = 30 * MIB, 8 * MIB
+SCRATCH, KEPT, OTHERS = 30 * MIB, 8 * MIB, 500 * MIB
 BUDGET = 64 * MIB
 
 
@@ -90,15 +93,26 @@ def bare_plan(beside: int) -> SwapPlan:
     return replace(plan, budget_bytes=plan.peak_bytes + beside)
 
 
+def shown(result: Any) -> dict[str, Any]:
+    """What `planner run` prints of a run as JSON."""
+    with redirect_stdout(StringIO()) as text:
+        _show(result, capture(mlp(), device="cuda", progress=False), check=False, as_json=True)
+    found: dict[str, Any] = json.loads(text.getvalue())
+    return found
+
+
 def planned_within(allocator: Allocator) -> dict[str, Any]:
     """A run that is planned here, with what its ops take and libraries keep."""
+    allocator.others = OTHERS
     with taking(allocator, SCRATCH, KEPT), patch.object(torch.backends.cuda, "cublas_workspace_size", lambda: KEPT):
         graph = prepare(capture(mlp(), device="cuda", progress=False), "auto", progress=False, remeasure=True).graph
         result = ran(budget=BUDGET)
+    allocator.others = 0
     return {
         "counted": graph.outside_bytes, "workspaces": len(result.plan.workspaces), "budget": result.plan.budget_bytes,
         "total": result.peak_bytes - result.plan.peak_bytes, "within": result.peak_bytes <= result.budget_bytes,
         "library": result.library_bytes, "arena": result.plan.peak_bytes,
+        "gpu": asdict(result.gpu_memory), "shown": shown(result), "step peak": step_peak(graph, result.plan.alignment),
     }  # fmt: skip
 
 

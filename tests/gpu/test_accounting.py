@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.gpu.accounting import BUDGET, KEPT, SCRATCH
+from tests.gpu.accounting import BUDGET, KEPT, OTHERS, SCRATCH
 from tests.gpu.program import printed_by
 
 PLAN_FOR = r'plan for the graph that planner.profile.prepare\(step, "auto"\) returns'
@@ -24,6 +24,14 @@ def test_temporary_memory_and_what_libraries_keep_are_within_the_budget_and_the_
     assert (planned["total"], planned["library"]) == (SCRATCH + KEPT, KEPT)
     assert planned["within"]
     assert planned["arena"] < BUDGET - SCRATCH - KEPT
+    gpu = planned["gpu"]  # what is in use on the whole GPU, and by whom
+    assert (gpu["arena"], gpu["libraries"], gpu["others"]) == (planned["arena"], KEPT, OTHERS)
+    assert 0 <= gpu["temporaries"] <= SCRATCH  # seen when an op runs, or between two
+    assert 0 <= gpu["rounding"] < 24 * 2**20
+    shown = planned["shown"]  # by `planner run`
+    assert shown["library_bytes"] == KEPT
+    assert {name: shown[f"gpu_{name}_bytes"] for name in gpu} == gpu
+    assert shown["step_peak_bytes"] == planned["step peak"]
     refused, arena = found["refused"], found["refused"]["arena"]
     assert refused["room"] == refused["room for libraries"] == ""
     assert re.search(f"this plan has an arena of 31.2 MiB, and on cuda its ops take up to {ROOM} beside it: 30 MiB "

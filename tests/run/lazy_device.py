@@ -256,6 +256,9 @@ class LazyDevice:
     def allocated_bytes(self) -> int:
         return 0
 
+    def memory(self) -> None:
+        """Its memory is the host's."""
+
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         return nullcontext()
 

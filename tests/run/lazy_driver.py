@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from planner.run.devices.accelerator.accelerator_device import AcceleratorDevice
+from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.devices.cpu_rng_states import CpuRngStates
 from tests.run.lazy_device import Clock, LazyDevice, Record, Stream, merge
 from tests.run.lazy_device import Event as Records
@@ -177,6 +178,9 @@ class LazyDriver:
 
     def allocated_bytes(self) -> int:
         return 0
+
+    def memory(self) -> DeviceMemory:
+        return DeviceMemory(self.engine.arena.nbytes, self.engine.arena.nbytes, 0)
 
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         return nullcontext()

@@ -8,12 +8,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.capture import capture
 from planner.plan import SwapPlan, Timeline
 from planner.profile import prepare
 from planner.run import run
+from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.loop import monitor as monitor_module
+from planner.run.loop.gpu_memory import gpu_memory
 from planner.run.loop.monitor import Monitor
 from planner.swap import plan_swaps
 from tests.run.steps import ALL
@@ -86,3 +90,42 @@ def test_however_long_a_run_is_its_snapshots_are_few_and_cover_all_of_it(monkeyp
     assert 1000 < len(steps) <= 4096
     assert steps == sorted(steps)
     assert (steps[0], steps[-1]) == (1, looks)
+
+
+@given(*(st.integers(0, 50) for _ in range(6)))
+def test_what_is_in_use_on_a_gpu_is_told_apart_without_a_rest(
+    arena: int, scratch: int, kept: int, more: int, before: int, others: int
+) -> None:
+    held = before + arena + more
+    parts = gpu_memory(DeviceMemory(held + others, held, before), arena, scratch, kept)
+    assert parts.in_use == held + others
+    assert (parts.arena, parts.others) == (arena, before + others)
+    assert (parts.libraries, parts.temporaries) == (min(kept, more), min(scratch, more - min(kept, more)))
+    assert parts.rounding >= 0
+
+
+def test_a_monitor_sees_what_everyone_takes_of_a_gpu_and_keeps_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor_module, "_PERIOD", 0.0)
+    monitor, taken = Monitor(0.0), iter([5, 9, 7])
+
+    def memory() -> DeviceMemory:
+        return DeviceMemory(next(taken, 7), 3, 1)
+
+    with monitor.watching(lambda: (0, 0, 1), 0, memory):
+        while len(monitor.snapshots) < 4:
+            time.sleep(0.001)
+    assert [(one.gpu_bytes, one.allocator_bytes) for one in monitor.snapshots[:4]] == [(5, 3), (9, 3), (7, 3), (7, 3)]
+    assert monitor.most == DeviceMemory(9, 3, 1)
+
+
+def test_the_memory_of_a_gpu_is_seen_after_steps_too_short_for_a_snapshot() -> None:
+    monitor = Monitor(0.0)
+    with monitor.watching(lambda: (0, 0, 1), 0, lambda: DeviceMemory(9, 3, 1)):
+        pass
+    assert monitor.most == DeviceMemory(9, 3, 1)
+
+
+def test_the_cpu_has_no_memory_of_its_own() -> None:
+    running = run(ALL["mlp"](), steps=1, check=False)
+    assert running.wait().gpu_memory is None
+    assert {(one.gpu_bytes, one.allocator_bytes) for one in running.snapshots} <= {(0, 0)}

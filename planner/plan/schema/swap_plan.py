@@ -148,7 +148,8 @@ class SwapPlan:
         graph: fingerprint of the graph it is for.
         machine: name of the machine it was made for.
         method: which planner made it.
-        budget_bytes, host_budget_bytes: limits it was made under; None for no host limit.
+        budget_bytes, host_budget_bytes: limits it was made under; None for no host limit. What `Graph.outside_bytes`
+            says is taken outside of the arena is within the former, too.
         alignment: every offset is a multiple of this many bytes.
         queues: by lane, its entries in order; a plan has at least the lanes of `device_queues`.
         workspaces: (op, bytes) of scratch memory it provides for.

@@ -95,6 +95,9 @@ class CpuDevice:
         """0: PyTorch does not count what it hands out of the host's memory."""
         return 0
 
+    def memory(self) -> None:
+        """None: its memory is the host's."""
+
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         """No limit: the host's memory is for all programs."""
         return nullcontext()

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from planner.graph import Graph
 from planner.program import BoundCall
+from planner.run.devices.accelerator.device_memory import DeviceMemory
 
 #: A point in a stream, recorded anew in every step; opaque to everything but the device that made it.
 Event = Any
@@ -168,6 +169,9 @@ class RuntimeDevice(Protocol):
 
         Cheap, thread-safe.
         """
+
+    def memory(self) -> DeviceMemory | None:
+        """What is taken of the device's memory by everyone; None where it is the host's. Cheap, thread-safe."""
 
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         """Within the block, let PyTorch refuse to take more device memory than a budget, the arena included.

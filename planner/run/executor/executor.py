@@ -123,6 +123,11 @@ class Executor:
         return max(self._views.top_bytes, self._temporaries.top_bytes)
 
     @property
+    def scratch_bytes(self) -> int:
+        """The most memory that an op has taken at once outside of the arena, where that is another memory's."""
+        return self._temporaries.scratch_bytes
+
+    @property
     def library_bytes(self) -> int:
         """Device memory that libraries have kept since the first step."""
         return self._temporaries.library_bytes

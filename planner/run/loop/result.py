@@ -11,7 +11,9 @@ from torch import Tensor
 from planner.plan import SwapPlan, Timeline
 from planner.run.checks.eager_reference import Check
 from planner.run.checks.retrace import Recheck
-from planner.run.executor.executor import StepRecord
+from planner.run.devices.accelerator.device_memory import DeviceMemory
+from planner.run.executor.executor import Executor, StepRecord
+from planner.run.loop.gpu_memory import GpuMemory, gpu_memory
 from planner.run.loop.step_log import StepLog
 
 #: The shapes of a batch's tensors, in order.
@@ -35,6 +37,8 @@ class RunResult:
             arena. On a GPU, temporary memory and what libraries keep lie beside the arena, within the budget.
         host_bytes: size of the host slab.
         library_bytes: the part of `peak_bytes` that libraries keep on a GPU, such as cuBLAS its workspace.
+        gpu_memory: what was in use on the whole GPU when that was most, as seen ten times a second and at the end, and
+            what it consisted of; None on the CPU.
         mismatches: names, with their step, of tensors that differed from eager PyTorch in any bit.
         compared: number of tensors compared.
         timelines: measured, of the last steps, at most 64, without those of smaller batches, which have another plan.
@@ -69,6 +73,7 @@ class RunResult:
     recheck_seconds: float = 0.0
     measured_busy: bool = False
     library_bytes: int = 0
+    gpu_memory: GpuMemory | None = None
 
 
 class Stopped(KeyboardInterrupt):
@@ -97,6 +102,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     """
 
     peak_bytes: int = 0
+    scratch_bytes: int = 0
     library_bytes: int = 0
     eager_seconds: list[float] = field(default_factory=list)
     mismatches: list[str] = field(default_factory=list)
@@ -106,15 +112,17 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     measured_busy: bool = False
     made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
-    def add(self, record: StepRecord, peak_bytes: int, library_bytes: int, *, smaller: bool) -> None:
+    def add(self, record: StepRecord, executor: Executor, *, smaller: bool) -> None:
         """Record a step.
 
         Args:
-            record, peak_bytes, library_bytes: of the step.
+            record: of the step.
+            executor: that made it.
             smaller: whether its batch is smaller than the step's own, and so its timeline one of another plan.
         """
-        self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        self.library_bytes = max(self.library_bytes, library_bytes)
+        self.peak_bytes = max(self.peak_bytes, executor.peak_bytes)
+        self.scratch_bytes = max(self.scratch_bytes, executor.scratch_bytes)
+        self.library_bytes = max(self.library_bytes, executor.library_bytes)
         self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
 
     def timelines_by_plan(self) -> tuple[Timeline, ...]:
@@ -127,12 +135,16 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
         self.compared += check.compared
         self.eager_seconds.append(check.seconds)
 
-    def result(self, name: str, device: str, plan: SwapPlan, recheck: Recheck) -> RunResult:
+    def result(
+        self, name: str, device: str, plan: SwapPlan, recheck: Recheck, most: DeviceMemory | None = None
+    ) -> RunResult:
         """The result of the steps so far.
 
         Args:
             name, device, plan, recheck: of the run.
+            most: what everyone took of the device when that was most.
         """
+        parts = self.scratch_bytes, self.library_bytes
         return RunResult(
             name=name,
             device=device,
@@ -156,4 +168,5 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
             outputs=self.outputs,
             plan=plan,
             library_bytes=self.library_bytes,
+            gpu_memory=None if most is None else gpu_memory(most, plan.peak_bytes, *parts),
         )

@@ -73,7 +73,7 @@ class RunThread(BackgroundRun):
         plan, graph = self.plan, self.graph
         if plan is None or graph is None:
             return None
-        return self.done.result(graph.name, self.asked.device, plan, self._recheck)
+        return self.done.result(graph.name, self.asked.device, plan, self._recheck, self.monitor.most)
 
     @contextmanager
     def _following(self) -> Iterator[FollowedSteps]:

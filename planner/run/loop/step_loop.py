@@ -166,8 +166,7 @@ class StepLoop:
             self._writeback.keep(self._executor.state(), steps=steps)
 
     def _add(self, record: StepRecord) -> None:
-        executor = self._executor
-        self._done.add(record, executor.peak_bytes, executor.library_bytes, smaller=self._smaller)
+        self._done.add(record, self._executor, smaller=self._smaller)
 
     def _check(
         self, reference: EagerReference, number: int, before: torch.Tensor, record: StepRecord, batch: Any
@@ -265,7 +264,7 @@ def step_loop(
             )  # fmt: skip
             stack.callback(running.close)  # before another plan takes its memory
             if monitor is not None:
-                stack.enter_context(monitor.watching(executor.present, len(done.seconds)))
+                stack.enter_context(monitor.watching(executor.present, len(done.seconds), device.memory))
             yield running
     finally:
         generator.set_state(writeback.drawn)

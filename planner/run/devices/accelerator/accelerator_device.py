@@ -22,6 +22,7 @@ from planner.run.devices.accelerator.accelerator_streams import (
     seconds_between,
 )
 from planner.run.devices.accelerator.bit_difference import bits_differ
+from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.devices.accelerator.driver import Driver, Event
 
 _POLL_SECONDS = 5e-5  # between two looks at whether the streams are empty
@@ -95,6 +96,10 @@ class AcceleratorDevice:
     def allocated_bytes(self) -> int:
         """Bytes that PyTorch has handed out on the accelerator."""
         return self._driver.allocated_bytes()
+
+    def memory(self) -> DeviceMemory:
+        """What is taken of the accelerator's memory by everyone."""
+        return self._driver.memory()
 
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         """Within the block, let PyTorch refuse to take more of the accelerator's memory than a budget."""

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from planner.run.devices.accelerator.device_memory import DeviceMemory
+
 #: A stream with the interface of `torch.Stream`.
 Stream = Any
 #: An event with the interface of `torch.Event`.
@@ -80,6 +82,9 @@ class Driver(Protocol):
 
     def allocated_bytes(self) -> int:
         """Bytes of the accelerator's memory that PyTorch has handed out."""
+
+    def memory(self) -> DeviceMemory:
+        """What is taken of the accelerator's memory by everyone; any thread may ask."""
 
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         """Within the block, let PyTorch refuse to take more memory for a run than a budget, the arena included.

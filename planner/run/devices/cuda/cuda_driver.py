@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from planner.program import backend_of
+from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.devices.accelerator.driver import Event, PinnedMemory, Stream
 from planner.run.devices.cuda.memory_cap import MemoryCap
 from planner.run.devices.cuda.pinned_memory import RegisteredMemory
@@ -102,6 +103,11 @@ class CudaDriver:
     def allocated_bytes(self) -> int:
         """Bytes of the GPU's memory that PyTorch has handed out."""
         return int(torch.cuda.memory_allocated(self._device))
+
+    def memory(self) -> DeviceMemory:
+        """What is taken of the GPU's memory by everyone."""
+        free, total = torch.cuda.mem_get_info(self._device)
+        return DeviceMemory(total - free, int(torch.cuda.memory_reserved(self._device)), self._cap.before)
 
     def within(self, budget_bytes: int) -> AbstractContextManager[None]:
         """Within the block, let PyTorch refuse to take more of the GPU for a run than a budget."""

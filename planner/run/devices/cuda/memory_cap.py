@@ -29,12 +29,15 @@ class MemoryCap:
 
     Args:
         device: the GPU.
+
+    Attributes:
+        before: bytes that the allocator holds when this is made.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
         torch.cuda.empty_cache()  # what nobody uses would be taken twice: now, and again by the run
-        self._taken = int(torch.cuda.memory_reserved(device))
+        self.before = int(torch.cuda.memory_reserved(device))
         self._total = int(torch.cuda.mem_get_info(device)[1])
         self._allocated: int | None = None  # between two steps, where nobody but the run has taken more
 
@@ -50,14 +53,14 @@ class MemoryCap:
         allocated, is_first = self._allocated_now(), self._allocated is None
         if self._allocated is None:
             self._allocated = allocated
-        others = self._taken + max(0, allocated - self._allocated)
-        before = torch.cuda.get_per_process_memory_fraction(self._device)
+        others = self.before + max(0, allocated - self._allocated)
+        own = torch.cuda.get_per_process_memory_fraction(self._device)
         most = (others + budget_bytes + SLACK_BYTES) / self._total
-        torch.cuda.set_per_process_memory_fraction(min(before, most), self._device)
+        torch.cuda.set_per_process_memory_fraction(min(own, most), self._device)
         try:
             yield
         finally:
-            torch.cuda.set_per_process_memory_fraction(before, self._device)
+            torch.cuda.set_per_process_memory_fraction(own, self._device)
             if is_first:
                 self._allocated = self._allocated_now()  # with what libraries keep from their first calls on
 
