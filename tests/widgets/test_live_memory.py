@@ -1,6 +1,7 @@
 """The picture of a run that goes on, against the run itself."""
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from torch import nn
 import planner
 import widgets
 from planner.errors import StowageError
-from planner.run import Run
+from planner.run import Run, Snapshot
 from tests.widgets.steps import real
 from widgets import figures
-from widgets.info.live_memory import get_live_memory
+from widgets.info.live_memory import get_live_memory, measured_memory
+from widgets.messages import RunState, run_message
+from widgets.session.tasks.running import _differences
 
 SPEC = "mlp:optimizer=adam"
 
@@ -104,3 +107,24 @@ def test_every_name_of_a_step_has_room_up_to_those_named_before_it() -> None:
     for place, (start, room) in enumerate(zip(steps.base, steps.x, strict=True)):
         assert start + room <= high * (1 + 1e-9)
         assert all(abs(start - before) >= room * (1 - 1e-9) for before in steps.base[:place])
+
+
+def test_the_memory_of_a_gpu_is_the_most_of_each_step_or_what_was_seen_before_it() -> None:
+    seen = [Snapshot(0.1, 1, 0, 8, 50, 20), Snapshot(0.2, 1, 3, 8, 70, 30), Snapshot(0.3, 1, 4, 8, 60, 40),
+            Snapshot(0.4, 3, 0, 8, 90, 40), Snapshot(0.5, 9, 0, 8, 99, 99)]  # fmt: skip
+    found = measured_memory([], seen, [1.0] * 5)
+    assert found.gpu_bytes.tolist() == [0, 70, 70, 90, 90]
+    assert found.allocator_bytes.tolist() == [0, 30, 30, 40, 40]
+    content = run_message(RunState("running", steps=5), None, found).content
+    assert ["gpu_bytes", "f8", 5] in content["columns"]
+    assert ["allocator_bytes", "f8", 5] in content["columns"]
+
+
+def test_what_lies_beside_an_arena_on_a_gpu_is_told_apart() -> None:
+    result = SimpleNamespace(device="cuda", library_bytes=8)
+    assert _differences(100, 138, result) == [("temporary memory", 30), ("kept by libraries", 8)]
+    assert _differences(100, 108, result) == [("kept by libraries", 8)]
+    assert _differences(100, 90, result) == [("planned and not used", -10)]
+    assert _differences(100, 138, SimpleNamespace(device="cpu", library_bytes=0)) == [
+        ("temporary memory beyond the plan", 38)
+    ]

@@ -28,11 +28,15 @@ class MeasuredMemory:
     Args:
         seconds, bytes: `[samples]`, time within the steps, and bytes in use from then on.
         step_start: `[steps begun]`, start of each, in the same seconds.
+        gpu_bytes, allocator_bytes: `[steps begun]`, the most in use on the whole GPU during each or, where it was too
+            short to look, before it, and what PyTorch's allocator held then; 0 where nothing is known.
     """
 
     seconds: Floats
     bytes: Ints
     step_start: Floats
+    gpu_bytes: Ints
+    allocator_bytes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +116,20 @@ def measured_memory(
         seconds.append(starts[-1] + np.array([one.seconds - now[0].seconds for one in now]))
         sizes.append(np.array([one.bytes for one in now], np.int64))
     begun = starts if now else starts[:-1]
-    return MeasuredMemory(np.concatenate(seconds), np.concatenate(sizes), begun)
+    gpu, allocator = _gpu_memory(snapshots, len(begun))
+    return MeasuredMemory(np.concatenate(seconds), np.concatenate(sizes), begun, gpu, allocator)
+
+
+def _gpu_memory(snapshots: Sequence[Snapshot], steps: int) -> tuple[Ints, Ints]:
+    """By step, the most in use on the whole GPU, and what the allocator held then."""
+    most = np.zeros((steps, 2), np.int64)
+    for one in snapshots:
+        if one.step < steps and one.gpu_bytes > most[one.step, 0]:
+            most[one.step] = one.gpu_bytes, one.allocator_bytes
+    for step in range(1, steps):
+        if not most[step, 0]:
+            most[step] = most[step - 1]
+    return most[:, 0], most[:, 1]
 
 
 def _thinned(seconds: Floats, sizes: Ints, most: int) -> tuple[Floats, Ints]:

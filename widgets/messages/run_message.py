@@ -71,6 +71,8 @@ def run_message(state: RunState, predicted: Timeline | None = None, measured: Me
         "seconds": ("f4", _NONE if measured is None else measured.seconds),
         "bytes": ("f8", _NONE if measured is None else measured.bytes),
         "step_start": ("f4", _NONE if measured is None else measured.step_start),
+        "gpu_bytes": ("f8", _NONE if measured is None else measured.gpu_bytes),
+        "allocator_bytes": ("f8", _NONE if measured is None else measured.allocator_bytes),
     })  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from planner.errors import StowageError
 from planner.graph import fingerprint
 from planner.plan import SwapPlan
-from planner.run import Run, TooLargeError, run
+from planner.run import Run, RunResult, TooLargeError, run
 from planner.step import Step
 from planner.units import several
 from widgets.info import measured_memory
@@ -191,7 +191,8 @@ def _words(session_state: SessionState, handle: Run, asked: SwapPlan, steps: int
             state, progress.doing, progress.share, len(made), steps, handle.losses[-_MOST:], made[-_MOST:],
             plan.predicted.seconds, () if result is None else result.eager_step_seconds[-_MOST:], plan.budget_bytes,
             peak, plan.peak_bytes, compared, len(mismatches), "" if result is None else result.checked,
-            _sentence(handle, state, len(made), compared, mismatches), _differences(plan.peak_bytes, peak), note,
+            _sentence(handle, state, len(made), compared, mismatches),
+            [] if result is None else _differences(plan.peak_bytes, peak, result), note,
             not _is_here(session_state, plan),
         ),
         plan.predicted,
@@ -215,10 +216,13 @@ def _sentence(handle: Run, state: str, made: int, compared: int, mismatches: Seq
     return ""
 
 
-def _differences(planned: int, measured: int | None) -> list[tuple[str, int]]:
+def _differences(planned: int, measured: int | None, result: RunResult) -> list[tuple[str, int]]:
     if measured is None or measured == planned:
         return []
     more = measured - planned
+    if result.device != "cpu" and more > 0:  # beside the arena, and within the budget
+        parts = ("temporary memory", more - result.library_bytes), ("kept by libraries", result.library_bytes)
+        return [part for part in parts if part[1]]
     return [("temporary memory beyond the plan", more)] if more > 0 else [("planned and not used", more)]
 
 

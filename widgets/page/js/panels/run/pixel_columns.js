@@ -26,7 +26,17 @@ export function runColumns(run, width) {
       until,
     });
   }
-  return { predicted, measured, steps, edge };
+  const perStep = values => stepColumns(values ?? [], count, edge);
+  return { predicted, measured, gpu: perStep(run.gpu_bytes), allocator: perStep(run.allocator_bytes), steps, edge };
+}
+
+// One value for each step that has begun, over all of its columns; 0 stands for none.
+function stepColumns(values, count, edge) {
+  const columns = new Float64Array(count).fill(NaN);
+  values.forEach((bytes, step) => {
+    if (bytes) columns.fill(bytes, edge(step), edge(step + 1));
+  });
+  return columns;
 }
 
 // Length of a step; for the current step, its expected length judging by the others.

@@ -1,4 +1,5 @@
-// Memory during a run: predicted, dashed; measured, solid; and their difference in a strip below.
+// Memory during a run: predicted, dashed; measured, solid; and their difference in a strip below. On a GPU, thin lines
+// say what PyTorch's allocator holds and what is in use on the whole GPU, where that is not far above the budget.
 import { bytesAxis, tag } from '../../plots/axis_labels.js';
 import { Plot } from '../../plots/plot.js';
 import { runColumns } from './pixel_columns.js';
@@ -11,6 +12,7 @@ const TOP = 16;
 const STRIP = 34;
 const BOTTOM = 18;
 const SPACE = 22; // between the curves and the strip
+const FAR = 2.5; // times the rest: a line up there would leave no room for it
 const LABEL = 'Memory during the run, predicted and measured. Left and right move through it.';
 
 export class RunChart extends Plot {
@@ -34,7 +36,9 @@ export class RunChart extends Plot {
     const columns = runColumns(run, right - left);
     const limit = run.budget_bytes ?? 0;
     const peaks = [run.peak_bytes ?? 0, run.predicted_peak_bytes ?? 0, greatest(columns.measured)];
-    const high = 1.1 * Math.max(limit, ...peaks, 1);
+    const most = Math.max(limit, ...peaks, 1);
+    const beside = [columns.allocator, columns.gpu].filter(line => greatest(line) <= FAR * most);
+    const high = 1.1 * Math.max(most, ...beside.map(greatest));
     const y = bytes => bottom - (bytes / high) * (bottom - top);
     this.shown = { ...columns, left, right, top, bottom, y };
     g.fillStyle = c.third;
@@ -44,6 +48,7 @@ export class RunChart extends Plot {
     g.fillText(unit, left - 6, 7);
     g.textAlign = 'left';
     this.paintSteps(g, c, columns);
+    for (const line of beside) trace(g, line, left, y, c.third, 1, []);
     trace(g, columns.measured, left, y, c.accent, 2.2, []);
     trace(g, columns.predicted, left, y, c.ink, 1, [4, 3]);
     if (limit) {
@@ -129,7 +134,7 @@ export class RunChart extends Plot {
   }
 
   words(column) {
-    const { predicted, measured, steps, edge } = this.shown;
+    const { predicted, measured, gpu, allocator, steps, edge } = this.shown;
     const step = Math.min(steps - 1, Math.floor(((column + 0.5) / predicted.length) * steps));
     const share = (column - edge(step)) / Math.max(1, edge(step + 1) - edge(step));
     const [expected, had] = [predicted[column], measured[column]];
@@ -140,6 +145,10 @@ export class RunChart extends Plot {
         ['predicted', Number.isNaN(expected) ? '–' : bytesText(expected)],
         ['measured', Number.isNaN(had) ? 'not yet' : bytesText(had)],
         ['difference', Number.isNaN(by) ? '–' : (by < 0 ? '−' : '+') + bytesText(Math.abs(by))],
+        ...[
+          ['held by PyTorch’s allocator', allocator[column]],
+          ['in use on the whole GPU', gpu[column]],
+        ].flatMap(([name, bytes]) => (Number.isNaN(bytes) ? [] : [[name, bytesText(bytes)]])),
       ],
     ];
   }
