@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.gpu.accounting import BUDGET, KEPT, OTHERS, SCRATCH
+from tests.gpu.accounting import BUDGET, KEPT, OTHERS, OWN_LIMIT, SCRATCH
 from tests.gpu.program import printed_by
 
 PLAN_FOR = r'plan for the graph that planner.profile.prepare\(step, "auto"\) returns'
@@ -50,5 +50,5 @@ def test_temporary_memory_and_what_libraries_keep_are_within_the_budget_and_the_
     assert (capped["after"], capped["after refusing"]) == (1.0, 1.0)
     assert re.search(r"aten\.\S+\) in .* found too little GPU memory beside the arena of .* of step 2, where the "
                      f"plan's budget is .*: allow more, {PLAN_FOR}", capped["grows"])  # fmt: skip
-    assert capped["mine"] == [True, 0.001]  # a lower limit of the program's own stays
+    assert capped["mine"] == [[OWN_LIMIT], OWN_LIMIT]  # a lower limit of the program's own stays
     assert found["left"] == 0
