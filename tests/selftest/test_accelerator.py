@@ -49,11 +49,11 @@ def test_a_fault_of_its_file_fails_a_stage(fault: str, stage: str) -> None:
     assert (last.name, last.outcome) == (stage, "failed"), str(last)
 
 
-# no number changes in these steps
-@pytest.mark.parametrize("fault", [fault for fault in GRAPH_FAULTS if "numbers" not in fault])
+# the others let kernels of these steps read indices that were never written
+@pytest.mark.parametrize("fault", ["numbers that change are recorded", "a kernel is lost", "a graph is launched twice"])
 def test_a_fault_in_its_graphs_fails_their_stage(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lazy = Lazy(lambda device: GRAPH_FAULTS[fault](device, monkeypatch))
-    *_, last = Few(lazy, "convolutions").only("kernels", "calls", "steps", "graphs")
+    *_, last = Few(lazy, "attention").only("kernels", "calls", "steps", "graphs")
     assert (last.name, last.outcome) == ("graphs", "failed"), str(last)
 
 
