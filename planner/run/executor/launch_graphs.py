@@ -81,16 +81,17 @@ class LaunchGraphs:
         if not self._recording_is_due or self._refused:
             return
         self._recording_is_due = False
-        self._recorded.clear()
+        recorded: dict[int, _LaunchGraph] = {}
         try:
             for segment in segments:
                 for slot, calls in self._runs(segment):
                     launch = self._recorder.record(partial(self._issue, slot, calls))
-                    self._recorded[slot] = _LaunchGraph(len(calls), BoundCall(launch, (), {}))
+                    recorded[slot] = _LaunchGraph(len(calls), BoundCall(launch, (), {}))
         except RuntimeError as error:
-            self._recorded.clear()
+            recorded.clear()
             op = self._graph.ops[self._plan.order[self._slot]]
             self._refused = f"{op.target} cannot be recorded ({first_line(error)})"
+        self._recorded = recorded  # those before are kept until now: PyTorch's memory of graphs must always have one
 
     def launches(self, segment: ProgramSegment) -> Iterator[tuple[int, BoundCall]]:
         """What a segment launches, and the slot of the first call in it."""
