@@ -163,9 +163,13 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "mismatched": mismatched,
             "compared": result.compared,
             "checked": result.checked,
+            "launched_together": result.launched_together,
         },
         as_json,
-        replacements={"mismatched": mismatched or ...} if check else dict.fromkeys(_CHECK_FACTS, ...),
+        replacements={
+            **({"mismatched": mismatched or ...} if check else dict.fromkeys(_CHECK_FACTS, ...)),
+            "launched_together": result.launched_together or ...,
+        },
     )
 
 

@@ -183,6 +183,7 @@ def command(
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Machine, stopped: bool) -> dict[str, Any]:
     """The facts about a plan, by their names in JSON."""
+    from planner.machine import approximation
     from planner.swap import CLOSE, order_bound, peak_of
 
     progress, step = search.progress, plan.predicted.seconds
@@ -212,6 +213,7 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
         "search_state": progress.state,
         "baselines": search.baselines,
         "method": plan.method,
+        "approximate": approximation(ready.graph, device),
         "stopped": stopped,
         "valid": summary.valid,
     }
@@ -246,6 +248,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
             for name, seconds in facts["baselines"].items()
         ),
         "method": facts["method"],
+        "approximate": facts["approximate"] or "no",
         "valid": facts["valid"],
     }
 

@@ -1,6 +1,7 @@
 """Machines that plans are made for, and op times predicted for machines that are not attached."""
 
 from planner.callable_package import make_callable
+from planner.machine.approximation import approximation
 from planner.machine.collectives import Collective, CollectiveAlgorithm, collective_seconds
 from planner.machine.graph_collectives import is_collective
 from planner.machine.machine_types import Device, Link, Machine
@@ -25,6 +26,7 @@ __all__ = [
     "Machine",
     "MeshLevel",
     "OpClass",
+    "approximation",
     "collective_seconds",
     "is_collective",
     "machine",

@@ -47,6 +47,7 @@ class StepComparison:
         compared: how many tensors were compared.
         different: the names of those that differ from eager PyTorch's.
         peak_bytes: the highest byte of the arena that was used.
+        launched_together: how many calls were launched together, in words; empty for none.
         needed: by number, from 1, the waits of a step without which a stream could be ahead of another, and the work
             that they wait for.
     """
@@ -54,6 +55,7 @@ class StepComparison:
     compared: int
     different: tuple[str, ...]
     peak_bytes: int
+    launched_together: str
     needed: dict[int, StreamWork]
 
 
@@ -85,7 +87,7 @@ def _seeded(generator: torch.Generator) -> Iterator[None]:
 
 def make_steps(
     tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice, *, stress: int | None = None, dropped: int = 0,
-    late: StreamWork | None = None, late_seconds: float = LATE_SECONDS,
+    late: StreamWork | None = None, late_seconds: float = LATE_SECONDS, graphs: bool = False,
 ) -> StepComparison:  # fmt: skip
     """Make the same steps by the plan, from the same random numbers, and compare them.
 
@@ -97,6 +99,7 @@ def make_steps(
         dropped: number of a wait that is left out in every step, from 1; 0 for none.
         late: work that is delayed in every step; None for none.
         late_seconds: how long.
+        graphs: whether calls are launched together where the device can.
 
     Raises:
         StowageError: an op raised, or used more memory than the plan has for it.
@@ -108,8 +111,9 @@ def make_steps(
         generator = device.default_generator
         with _seeded(generator):
             executor = Executor(
-                tested.graph, plan, cast(RuntimeDevice, device), stress=stress is not None, seed=stress or 0
-            )
+                tested.graph, plan, cast(RuntimeDevice, device), graphs=graphs, stress=stress is not None,
+                seed=stress or 0,
+            )  # fmt: skip
             executor.load(wanted.start)
             batch = tested.step.batch_leaves()
             losses = [executor.step(batch).outputs[0] for _ in wanted.losses]
@@ -123,7 +127,7 @@ def make_steps(
                 for number, work in enumerate(device.awaited, 1)
                 if work is not None and not (in_caller and work.stream == "compute")
             }
-            return StepComparison(len(pairs), different, executor.peak_bytes, needed)
+            return StepComparison(len(pairs), different, executor.peak_bytes, executor.launched_together, needed)
     finally:
         device.close()
 

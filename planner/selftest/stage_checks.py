@@ -55,7 +55,7 @@ class Stages:
             ("steps", 3.0, self.steps),
             ("races", 40.0, self.races),
             ("sanitizer", 3.0 if self._device == "cuda" else 0.1, self.sanitizer),
-            ("graphs", 0.1, self.graphs),
+            ("graphs", 1.0, self.graphs),
             ("peak", 0.1, self.peak),
         ]
 
@@ -193,9 +193,30 @@ class Stages:
         steps = several(len(self._names), "model")
         return ("failed", found, {}) if found else ("passed", f"PyTorch's sanitizer finds no race in {steps}", {})
 
-    def graphs(self, _: Progress) -> Found:
-        """Steps are not recorded as CUDA graphs."""
-        return "skipped", "plans are not recorded as CUDA graphs yet, so that there is none to compare", {}
+    def graphs(self, progress: Progress) -> Found:
+        """Steps whose calls are launched together, as graphs of the device, have eager PyTorch's bits."""
+        if not self._records_graphs():
+            return "skipped", f"{self._device} records no graphs, so that there is none to compare", {}
+        together: list[str] = []
+        for tested, part in self._parts(progress):
+            made = make_steps(tested, expected(tested, _STEPS), self._make_device, graphs=True)
+            part(1.0)
+            if made.different:
+                found = f"{made.different[0]} of {tested.name} differs from eager's where calls are launched together"
+                return "failed", f"{found}, {made.launched_together}", {"different": len(made.different)}
+            together.append(made.launched_together)
+        refused = [f"{tested.name}: {text}" for tested, text in zip(self._tested, together, strict=True)
+                   if text.startswith("none")]  # fmt: skip
+        if refused:
+            return "failed", f"calls cannot be launched together: {refused[0]}", {"refused": len(refused)}
+        return "passed", f"steps have eager's bits with {'; '.join(together)}", {}
+
+    def _records_graphs(self) -> bool:
+        device = self._make_device(_PROBE_BYTES, _PROBE_BYTES)
+        try:
+            return device.graph_recorder is not None
+        finally:
+            device.close()
 
     def peak(self, _: Progress) -> Found:
         """The arena is used up to the planned byte and no further."""

@@ -10,7 +10,7 @@ from planner.step.optimizer_state import untouched
 from planner.step.optimizers import SGD, Adam, AdamW, state_names, step_dtype
 from planner.step.step import InferenceStep, Step
 from planner.step.train_step import TrainStep
-from planner.step.training_progress import restore_training_progress, training_progress
+from planner.step.training_progress import progress_mismatch, restore_training_progress, training_progress
 
 __all__ = [
     "SGD",
@@ -33,6 +33,7 @@ __all__ = [
     "optimizer_guards",
     "overlaps",
     "poisoned",
+    "progress_mismatch",
     "rebuilt",
     "refuse_other_optimizers",
     "repeats",

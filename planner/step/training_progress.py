@@ -50,12 +50,32 @@ def training_progress(step: Step, ahead: int = 0) -> dict[str, Tensor]:
     return found
 
 
+def progress_mismatch(step: Step, found: dict[str, Tensor]) -> str:
+    """Why a step cannot go on from where another was, in words; empty if it can.
+
+    Args:
+        step: live.
+        found: as `training_progress` returned it.
+    """
+    here = step.materialize().scheduler is not None
+    schedule = _read(found[SCHEDULE]) if SCHEDULE in found else {"scheduler": None, "groups": None}
+    there = schedule["scheduler"] is not None
+    if there and not here:
+        return "it has a learning-rate scheduler, and the step has none"
+    if here and not there:
+        return "the step has a learning-rate scheduler, and it has none"
+    if schedule["groups"] is None or step.torch_optimizer is None:
+        return ""
+    ours, theirs = len(step.torch_optimizer.param_groups), len(schedule["groups"])
+    return "" if ours == theirs else f"it has {theirs} parameter groups, and the step has {ours}"
+
+
 def restore_training_progress(step: Step, found: dict[str, Tensor]) -> None:
     """Go on from where a step was.
 
     Args:
         step: live.
-        found: as `training_progress` returned it.
+        found: as `training_progress` returned it, without a mismatch.
     """
     live = step.materialize()
     live.steps = int(found[STEPS])
@@ -64,7 +84,7 @@ def restore_training_progress(step: Step, found: dict[str, Tensor]) -> None:
     schedule = _read(found[SCHEDULE])
     if live.scheduler is not None and schedule["scheduler"] is not None:
         live.scheduler.load_state_dict(schedule["scheduler"])
-    for group, saved in zip(step.torch_optimizer.param_groups, schedule["groups"], strict=False):
+    for group, saved in zip(step.torch_optimizer.param_groups, schedule["groups"], strict=True):
         for name, value in saved.items():
             if isinstance(group.get(name), Tensor):
                 group[name].fill_(value)

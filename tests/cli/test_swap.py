@@ -65,6 +65,12 @@ def test_one_is_told_why_the_search_ended(planner) -> None:
     assert facts["percent_of_ideal"] <= 100
 
 
+def test_a_plan_for_a_device_that_the_step_was_not_captured_for_is_called_approximate(planner) -> None:
+    words = ["swap", "mlp:layers=1", "--budget", "100%", "--seconds", 0, "--json"]
+    assert planner(*words, "--machine", "cpu").json["approximate"] == ""
+    assert planner(*words, "--machine", "h100").json["approximate"].startswith("the step was captured for the CPU: ")
+
+
 def test_a_plan_that_the_machine_has_no_memory_for_is_remarked_upon(planner) -> None:
     fits = planner("swap", MODEL, *WORDS)
     assert "note:" not in fits.err

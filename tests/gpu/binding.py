@@ -22,8 +22,8 @@ from planner.errors import StowageError, first_line
 from planner.plan import PlanIndex, SwapPlan
 from planner.profile.segment_benchmark import SegmentBenchmark
 from planner.program import BoundCall, backend_of, operands
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import Binder
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import Binder
 from planner.step import Step
 from tests.gpu.imitated import imitate_gpu
 from tests.gpu.steps import KEEPING, REFUSED, STEPS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from planner.machine import PRESETS
 from planner.progress import Progress
 from planner.run import DEVICES, same_bits
 from planner.run.devices.accelerator.accelerator_streams import AcceleratorStream
+from planner.run.devices.cuda.cuda_driver import CudaDriver
 from planner.selftest.self_test import results
 from planner.selftest.stage_checks import Stages
 from planner.step import SGD, Step, TrainStep
@@ -63,7 +65,7 @@ def checked(make: Callable[[], Step], runtime: Runtime) -> dict[str, Any]:
     return {
         "device": result.device, "checked": result.checked, "mismatches": result.mismatches,
         "compared": result.compared, "pinned": len(runtime.pinned), "swaps": len(plan.swap_ins),
-        "peak": result.peak_bytes <= result.budget_bytes,
+        "peak": result.peak_bytes <= result.budget_bytes, "together": result.launched_together,
     }  # fmt: skip
 
 
@@ -97,7 +99,7 @@ def written_back_late() -> dict[str, Any]:
     count = iter(range(10**9))
 
     def fails(function: Any, args: Any, kwargs: Any, launch: Any) -> None:
-        if next(count) == 900:  # in the fifth step
+        if next(count) >= 400:  # after the second step, in which graphs are recorded
             raise RuntimeError("out of memory")
         launch(function, args, kwargs)
 
@@ -122,10 +124,31 @@ def in_the_workbench() -> list[Any]:
 def tested() -> list[tuple[str, str, str]]:
     """The stages of the self test that need no kernels and no streams of a GPU."""
     stages = Stages("cuda", DEVICES["cuda"], ["convolutions"])
-    kinds = ("kernels", "calls", "memory", "copies", "steps", "peak")
+    kinds = ("kernels", "calls", "memory", "copies", "steps", "graphs", "peak")
     with patch("planner.selftest.stage_checks.missing_kernels", lambda *_: []):
         found = [*results([stage for stage in stages.in_order() if stage[0] in kinds], Progress())]
     return [(one.name, one.outcome, one.summary) for one in found]
+
+
+def driver() -> dict[str, Any]:
+    """What the driver notices of a call that waits, and leaves after one that cannot be recorded."""
+    ours = CudaDriver()
+    stream = ours.stream()
+
+    def fails() -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    failed = ""
+    try:
+        ours.graph(stream, fails)
+    except RuntimeError as error:
+        failed = str(error)
+    return {
+        "waits": ours.host_waits(lambda: warnings.warn("called a synchronizing CUDA operation", stacklevel=1)),
+        "goes on": ours.host_waits(lambda: warnings.warn("something else", stacklevel=1)),
+        "failed": failed,
+        "still recording": torch._C._len_torch_dispatch_stack(),
+    }  # fmt: skip
 
 
 def refusal(call: Callable[[], Any]) -> str:
@@ -158,6 +181,7 @@ def main() -> None:
         "stages": tested(),
         "workbench": in_the_workbench(),
         "late": written_back_late(),
+        "driver": driver(),
         "left in the caller's stream": torch.cuda.current_stream() is stream,
     }))  # fmt: skip
 

@@ -20,6 +20,7 @@ import planner.run  # noqa: F401 (before PyTorch is changed)
 from planner.profile.attached_machine import attached_cpu
 from tests.gpu.allocator import Allocator
 from tests.gpu.imitated import imitate_gpu
+from tests.run.kernel_graph import KernelGraph
 
 _GENERATOR = torch.Generator
 
@@ -59,6 +60,22 @@ class StandInStream:
 
     def synchronize(self) -> None:
         pass
+
+
+class StandInGraph:
+    """A graph with the interface of `torch.cuda.CUDAGraph`."""
+
+    def __init__(self) -> None:
+        self._kernels = KernelGraph()
+
+    def capture_begin(self, pool: object, capture_error_mode: str) -> None:
+        self._kernels.__enter__()
+
+    def capture_end(self) -> None:
+        self._kernels.__exit__(None, None, None)
+
+    def replay(self) -> None:
+        self._kernels.replay()
 
 
 class _AnyGenerator(type):
@@ -113,8 +130,9 @@ def stand_in() -> Runtime:
     imitate_gpu()
     runtime, cuda = Runtime(), torch.cuda
     fixed = {
-        "current_device": 0, "init": None, "is_initialized": True, "_sleep": None, "empty_cache": None,
+        "current_device": 0, "init": None, "is_initialized": True, "_sleep": None,
         "get_device_name": "the CPU as a GPU", "current_stream": StandInStream(), "cudart": runtime,
+        "graph_pool_handle": (0, 1), "empty_cache": None, "get_sync_debug_mode": 0, "set_sync_debug_mode": None,
     }  # fmt: skip
     for name, value in fixed.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
@@ -135,6 +153,7 @@ def stand_in() -> Runtime:
     made: Any = {
         "Stream": StandInStream,
         "Event": StandInEvent,
+        "CUDAGraph": StandInGraph,
         "stream": _stream,
         "device": _stream,
         "set_stream": _set_stream,

@@ -161,6 +161,7 @@ class LazyDevice:
     default_generator = torch.default_generator
     rng_states = CpuRngStates
     differs = staticmethod(areas_differ)
+    graph_recorder = None
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from planner.run.devices.accelerator.accelerator_device import AcceleratorDevice
 from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.devices.cpu_rng_states import CpuRngStates
+from tests.run.kernel_graph import KernelGraph
 from tests.run.lazy_device import Clock, LazyDevice, Record, Stream, merge
 from tests.run.lazy_device import Event as Records
 
@@ -31,6 +32,12 @@ class Engine(LazyDevice):
     def __init__(self, arena_bytes: int, host_bytes: int, schedule: str | int) -> None:
         super().__init__(arena_bytes, host_bytes, schedule)
         self.caller: Clock = {}
+        self.recording: object = None  # whatever is called meanwhile is not run
+
+    def touch(self, tensor: Tensor, writes: bool, name: str) -> None:
+        """Note an access, unless it is only recorded."""
+        if self.recording is None:
+            super().touch(tensor, writes, name)
 
     def _outside(self, name: str) -> tuple[int, int, Clock, str]:
         merge(self.caller, self.clock)
@@ -61,6 +68,8 @@ class TorchEvent:
 
     def query(self) -> bool:
         """Whether the latest record is reached; each time that it is not, the streams do a little."""
+        if self._engine.recording is not None:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
         record = self.records.latest
         if record is None:
             return True
@@ -92,6 +101,8 @@ class TorchStream:
         self.lazy.wait(event.records)
 
     def record_event(self, event: TorchEvent) -> None:
+        if self._engine.recording is not None:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
         self.lazy.launch(event.stamp, (), {})
         self.lazy.record(event.records)
 
@@ -132,6 +143,8 @@ class LazyDriver:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.memory = Memory(engine.host)
+        self.graphs: list[KernelGraph] = []
+        self._recording: KernelGraph | None = None
         self._left = list(engine.streams)
 
     def stream(self) -> TorchStream:
@@ -150,12 +163,30 @@ class LazyDriver:
         self, stream: TorchStream, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """What only touches memory of the host is done by the caller, at once, as PyTorch does it."""
+        if self._recording is not None:
+            with self._recording:
+                function(*args, **kwargs)
+            return
         tensors = [one for one in pytree.tree_leaves((getattr(function, "__self__", None), args, kwargs))
                    if isinstance(one, Tensor)]  # fmt: skip
         if tensors and all(self._is_pinned(one) for one in tensors):
             function(*args, **kwargs)
         else:
             stream.lazy.launch(function, args, kwargs)
+
+    def graph(self, stream: TorchStream, issue: Callable[[], None]) -> Callable[[], None]:
+        self._recording = self.engine.recording = graph = KernelGraph()
+        try:
+            issue()
+        finally:
+            self._recording = self.engine.recording = None
+        self.graphs.append(graph)
+        return graph.replay
+
+    def host_waits(self, issue: Callable[[], None]) -> bool:
+        """What is issued is done later, so that nobody waits for it."""
+        issue()
+        return False
 
     def fill(self, stream: TorchStream, target: Tensor, byte: int) -> None:
         stream.lazy.fill(target, byte)

@@ -19,8 +19,8 @@ from planner.capture import capture
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan
 from planner.program import BoundCall, Program
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import Binder
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import Binder
 from tests.run.plans import resident_plan
 from tests.run.steps import ALL
 from tests.run.test_races import plan_of, step_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.errors import StowageError
 from planner.graph import GraphBuilder
 from planner.plan import PlanIndex, SwapIn, SwapOut, SwapPlan, Timeline, device_queues
-from planner.run.executor.memory_accesses import Access, PlanAccesses
+from planner.run.executor.arena.memory_accesses import Access, PlanAccesses
 from planner.run.executor.stream_dependencies import SlotStep, schedule
 
 Node = tuple[str, int]

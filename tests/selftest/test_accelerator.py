@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import count
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.run.lazy_driver import LazyAccelerator
 from tests.run.test_accelerator import FAULTS
+from tests.run.test_launch_graphs import FAULTS as GRAPH_FAULTS
 from tests.selftest.test_selftest import Few
 
 
@@ -27,8 +29,9 @@ class Lazy:
 
 def test_it_passes() -> None:
     lazy = Lazy()
-    found = Few(lazy, "convolutions").only("kernels", "calls", "memory", "copies", "steps", "peak")
-    assert [result.outcome for result in found] == ["passed"] * 6
+    found = Few(lazy, "convolutions").only("kernels", "calls", "memory", "copies", "steps", "graphs", "peak")
+    assert [result.outcome for result in found] == ["passed"] * 7
+    assert re.fullmatch(r"steps have eager's bits with [1-9]\d* of \d+ calls in \d+ graphs?.*", found[-2].summary)
     assert [device.driver.memory.released for device in lazy.devices] == [True] * len(lazy.devices)
 
 
@@ -44,3 +47,23 @@ def test_it_passes() -> None:
 def test_a_fault_of_its_file_fails_a_stage(fault: str, stage: str) -> None:
     *_, last = Few(Lazy(FAULTS[fault]), "convolutions").only("kernels", "calls", "steps")
     assert (last.name, last.outcome) == (stage, "failed"), str(last)
+
+
+# the others let kernels of these steps read indices that were never written
+@pytest.mark.parametrize("fault", ["numbers that change are recorded", "a kernel is lost", "a graph is launched twice"])
+def test_a_fault_in_its_graphs_fails_their_stage(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lazy = Lazy(lambda device: GRAPH_FAULTS[fault](device, monkeypatch))
+    *_, last = Few(lazy, "attention").only("kernels", "calls", "steps", "graphs")
+    assert (last.name, last.outcome) == ("graphs", "failed"), str(last)
+
+
+def test_graphs_that_cannot_be_recorded_fail_their_stage() -> None:
+    def refuses(device: LazyAccelerator) -> None:
+        def graph(stream: object, issue: Callable[[], None]) -> Callable[[], None]:
+            raise RuntimeError("CUDA error: operation not supported")
+
+        device.driver.graph = graph  # type: ignore[method-assign]
+
+    *_, last = Few(Lazy(refuses), "convolutions").only("kernels", "calls", "steps", "graphs")
+    assert (last.name, last.outcome) == ("graphs", "failed"), str(last)
+    assert "cannot be recorded (CUDA error: operation not supported)" in last.summary

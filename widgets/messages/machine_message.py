@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.machine import Machine
+from planner.machine import Machine, approximation
 from widgets.info import Feasibility, get_reasons
 from widgets.messages.message import Message, message
 
@@ -34,6 +34,7 @@ def machine_message(feasibility: Feasibility, choice: Sequence[tuple[str, str, i
         "outside_bytes": feasibility.graph.outside_bytes,
         "least": reasons.least,
         "why": {verdict: {"head": why.head, "parts": why.parts} for verdict, why in reasons.why.items()},
+        "approximate": approximation(feasibility.graph, machine),
         "ideal_seconds": feasibility.ideal_seconds,
         "near_bytes": near,
         "slider_bytes": max(near, machine.device.memory_bytes, budget_bytes),

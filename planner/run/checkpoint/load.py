@@ -24,7 +24,7 @@ from planner.run.checkpoint.folder import CheckpointFolder
 from planner.run.checkpoint.reader import SafeReader
 from planner.run.checks.eager_reference import same_bits
 from planner.run.checks.ownership_lock import OwnershipLock
-from planner.step import Step, restore_training_progress
+from planner.step import Step, progress_mismatch, restore_training_progress
 
 #: In the section of training, the state of PyTorch's generator.
 GENERATOR = "generator"
@@ -76,6 +76,8 @@ def _load(step: Step, folder: Path) -> int:
     reader.verify()
     known = {names.name_of((names.TRAINING, name)): value for name, value in training.items()}
     _read(folder, reader, {**wanted, **known})
+    if differs := progress_mismatch(step, training):
+        raise _other(folder, differs)
     with uninterrupted(), torch.no_grad():
         for key, value in live.items():
             if not same_bits(value, found[key]):  # momentum that no step has written to is known by not being written

@@ -14,8 +14,8 @@ from planner.plan import PlanIndex, SwapPlan
 from planner.program import BoundCall, Call, Program, ScalarRef, TensorRef, backend_of
 from planner.run.checks.eager_reference import same_bits
 from planner.run.devices.device import RuntimeDevice
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import Binder, byte_span
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import Binder, byte_span
 from planner.run.executor.stress import POISON
 
 

@@ -48,6 +48,7 @@ class CpuDevice:
     name = "cpu"
     marks_ops = True
     is_far = False
+    graph_recorder = None
     default_generator = torch.default_generator
     rng_states = CpuRngStates
     differs = staticmethod(areas_differ)

@@ -64,6 +64,23 @@ class CommunicationStream(RuntimeStream, Protocol):
         """
 
 
+class GraphRecorder(Protocol):
+    """Records launches of a device's compute stream as graphs, each of which costs one launch later."""
+
+    def record(self, issue: Callable[[], None]) -> Callable[[], None]:
+        """Record what `issue` launches on the compute stream, without doing it; the streams are empty.
+
+        Returns:
+            What launches all of it; a launch for the compute stream.
+
+        Raises:
+            RuntimeError: something cannot be recorded.
+        """
+
+    def host_waits(self, issue: Callable[[], None]) -> bool:
+        """Call `issue`, and return whether the host waited for the device meanwhile, which no graph can do."""
+
+
 class DeviceRngStates(Protocol):
     """The generator's state before each random op of a step, for ops that run in another order than captured."""
 
@@ -106,6 +123,10 @@ class RuntimeDevice(Protocol):
 
         A step is then not abandoned once it has begun, as it leaves no state to go on from.
         """
+
+    @property
+    def graph_recorder(self) -> GraphRecorder | None:
+        """What records launches as graphs; None if the device has no such thing."""
 
     @property
     def default_generator(self) -> torch.Generator:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -18,14 +19,15 @@ from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.program import BoundCall, Outputs, Program
 from planner.run.devices.device import DeviceRngStates, RuntimeDevice
 from planner.run.devices.repeated_draws import RepeatedDraws
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import Binder
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import Binder
+from planner.run.executor.arena.memory_accesses import plan_accesses
+from planner.run.executor.arena.step_io import StepIO
 from planner.run.executor.collective_calls import CollectiveCalls
 from planner.run.executor.failures import explain
+from planner.run.executor.launch_graphs import LaunchGraphs
 from planner.run.executor.measurement import Clock, Temporaries
-from planner.run.executor.memory_accesses import plan_accesses
 from planner.run.executor.occupancy import Occupancy
-from planner.run.executor.step_io import StepIO
 from planner.run.executor.step_program import ProgramSegment, StepProgram
 from planner.run.executor.stress import POISON, Stress
 
@@ -60,6 +62,7 @@ class Executor:
         graph: the plan's graph, with its program; workspaces are the plan's.
         plan: valid for the graph.
         device: with an arena of `plan.peak_bytes` and a host slab of `plan.host_bytes`.
+        graphs: whether calls may be launched together, from the second step on, where the device records graphs.
         stress: whether to add random delays and poison memory, to expose races.
         seed: of the delays.
         generator: the generator that random ops draw from; None for the device's default.
@@ -77,6 +80,7 @@ class Executor:
         plan: SwapPlan,
         device: RuntimeDevice,
         *,
+        graphs: bool = False,
         stress: bool = False,
         seed: int = 0,
         generator: torch.Generator | None = None,
@@ -114,6 +118,7 @@ class Executor:
         sizes = [len(segment.calls) for segment in self._segments]
         self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
         self._changing_calls_by_name = self._changing_calls()
+        self._graphs = self._make_graphs() if graphs else None
         self._occupancy = Occupancy(index, sizes, marks_ops=device.marks_ops)
         self._present: tuple[int, list[Any]] | None = None
 
@@ -150,6 +155,11 @@ class Executor:
             ):  # a consistent reading
                 return number, *self._occupancy.at(reached, done, begun)
         return None
+
+    @property
+    def launched_together(self) -> str:
+        """How many calls of a step are launched together, in words; empty where the device has no graphs."""
+        return "" if self._graphs is None else str(self._graphs)
 
     def load(self, state: Mapping[str, Tensor]) -> None:
         """Copy parameters, buffers, optimizer state and constants to where the plan has them when a step starts.
@@ -192,6 +202,8 @@ class Executor:
             self._step_io.load_batch(batch)
             if self._rng_states is not None:
                 self._rng_states.begin()
+            if self._graphs is not None and self._before + self._number:
+                self._graphs.record(self._segments)
             start = device.begin()
             self._collectives.measured = not self._before + self._number
             marks: list[Any] = []
@@ -243,7 +255,8 @@ class Executor:
 
         That one measures the scratch memory that kernels allocate outside of the arena.
         """
-        device, launch = self.device, self.device.compute.launch
+        device, graphs, launch = self.device, self._graphs, self.device.compute.launch
+        run = self._temporaries.run
         if first:
             self._temporaries.begin()
         for segment in self._segments:
@@ -251,16 +264,21 @@ class Executor:
             for function, args in segment.actions:
                 function(*args)
             marks.append(device.mark())
-            for slot, bound in enumerate(segment.calls, segment.first):
+            together = None if first or graphs is None else graphs.launches(segment)
+            for slot, bound in together or enumerate(segment.calls, segment.first):
                 try:
-                    if first:
-                        self._temporaries.run(slot, bound)
-                    else:
+                    if not first:
                         launch(*bound)
+                    elif graphs is None:
+                        run(slot, bound)
+                    else:
+                        graphs.first(slot, partial(run, slot, bound))
                 except Exception as error:
                     self._stop(error, slot)
-                if device.marks_ops or bound is segment.calls[-1]:
+                if device.marks_ops:
                     marks.append(device.mark())
+            if segment.calls and not device.marks_ops:
+                marks.append(device.mark())
         if first:
             self._temporaries.end()
 
@@ -278,9 +296,11 @@ class Executor:
         self._scalars = dict(values)
         if not changed:
             return
-        for segment, place, slot, names in self._changing_calls_by_name:
-            if names & changed:
-                segment.calls[place] = self._binder.bind(slot, values)
+        rebound = [one for one in self._changing_calls_by_name if one[-1] & changed]
+        for segment, place, slot, _ in rebound:
+            segment.calls[place] = self._binder.bind(slot, values)
+        if self._graphs is not None:
+            self._graphs.changed([slot for _, _, slot, _ in rebound])
 
     def _changing_calls(self) -> list[tuple[ProgramSegment, int, int, frozenset[str]]]:
         names = [self._binder.scalar_names(op) for op in self.plan.order]
@@ -290,6 +310,12 @@ class Executor:
             for place, slot in enumerate(range(segment.first, segment.first + len(segment.calls)))
             if names[slot]
         ]
+
+    def _make_graphs(self) -> LaunchGraphs | None:
+        recorder = self.device.graph_recorder
+        if recorder is None:
+            return None
+        return LaunchGraphs(self.graph, self._program, self.plan, recorder, self.device.compute.launch)
 
     def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
         slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}

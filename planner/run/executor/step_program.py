@@ -13,12 +13,13 @@ from planner.plan import SwapPlan
 from planner.program import BoundCall
 from planner.run.devices.device import DeviceRngStates, Event, RuntimeDevice, RuntimeStream
 from planner.run.devices.repeated_draws import RepeatedDraws
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.memory_accesses import PlanAccesses
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.memory_accesses import PlanAccesses
 from planner.run.executor.stream_dependencies import CollectiveStep, SlotStep, schedule
 from planner.run.executor.stress import POISON, Stress
 
 _MOST_CALLS = 32  # between two points at which a step may be abandoned
+_MOST_UNMARKED = 512  # the same where ops are not marked: what is launched can hardly be abandoned
 
 Action = tuple[Callable[..., Any], tuple[Any, ...]]
 _NOTHING = BoundCall(lambda: None, (), {})
@@ -86,12 +87,12 @@ class StepProgram:
         Args:
             calls: the bound call of every slot.
         """
-        found = [ProgramSegment(0)]
+        found, most = [ProgramSegment(0)], _MOST_CALLS if self._device.marks_ops else _MOST_UNMARKED
         for slot, step in enumerate(self._steps):
             actions = self._between(slot, step)
             if step.collective is not None:
                 actions += self._collective(step.collective, slot, calls[slot])
-            if slot == len(calls) or (actions and found[-1].calls) or len(found[-1].calls) == _MOST_CALLS:
+            if slot == len(calls) or (actions and found[-1].calls) or len(found[-1].calls) == most:
                 found.append(ProgramSegment(slot))
             found[-1].actions += actions
             found[-1].calls += calls[slot : slot + 1] if step.collective is None else [_NOTHING]

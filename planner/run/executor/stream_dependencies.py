@@ -19,7 +19,7 @@ import numpy as np
 
 from planner.errors import StowageError
 from planner.plan import PlanIndex
-from planner.run.executor.memory_accesses import Access, PlanAccesses
+from planner.run.executor.arena.memory_accesses import Access, PlanAccesses
 
 _COMPUTE, _OUT, _IN, _BESIDE = range(4)
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from planner.plan import PlanIndex
 from planner.run.devices.device import RuntimeStream
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import byte_span
-from planner.run.executor.memory_accesses import PlanAccesses
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import byte_span
+from planner.run.executor.arena.memory_accesses import PlanAccesses
 
 POISON = 0xFF
 _COMPUTE_SHARE = 0.05  # of the slots are delayed; copies are delayed before and after, with probability one half

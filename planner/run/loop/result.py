@@ -47,6 +47,8 @@ class RunResult:
         captures: number of graphs captured for the run: one, and another for each change that leads to other calls.
         checked: which steps were compared with eager PyTorch, or why none was, in words.
         rechecks, recheck_seconds: how often the step was captured again and compared, and the time that took.
+        launched_together: how many calls of a step were launched together, as graphs of the device, in words; why none
+            were; empty for a device without graphs, and before the second step.
         measured_busy: whether the steps are so much faster than planned that the op times must have been measured while
             the computer was busy; they are measured again for the next plan.
     """
@@ -71,6 +73,7 @@ class RunResult:
     checked: str = "no step"
     rechecks: int = 0
     recheck_seconds: float = 0.0
+    launched_together: str = ""
     measured_busy: bool = False
     library_bytes: int = 0
     gpu_memory: GpuMemory | None = None
@@ -109,6 +112,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     compared: int = 0
     captures: int = 0
     checked: str = "no step"
+    launched_together: str = ""
     measured_busy: bool = False
     made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
@@ -163,6 +167,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
             checked=self.checked,
             rechecks=recheck.looks,
             recheck_seconds=recheck.seconds,
+            launched_together=self.launched_together,
             measured_busy=self.measured_busy,
             timelines=self.timelines_by_plan(),
             outputs=self.outputs,

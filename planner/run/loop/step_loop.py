@@ -166,6 +166,7 @@ class StepLoop:
             self._writeback.keep(self._executor.state(), steps=steps)
 
     def _add(self, record: StepRecord) -> None:
+        self._done.launched_together = self._executor.launched_together
         self._done.add(record, self._executor, smaller=self._smaller)
 
     def _check(
@@ -256,7 +257,13 @@ def step_loop(
             device = DEVICES[request.device](plan.peak_bytes, plan.host_bytes, request.link, interruptions.check)
             stack.callback(device.close)
             executor = Executor(
-                graph, plan, device, stress=request.stress, generator=generator, check_cancelled=interruptions.check
+                graph,
+                plan,
+                device,
+                graphs=True,
+                stress=request.stress,
+                generator=generator,
+                check_cancelled=interruptions.check,
             )
             running = StepLoop(
                 request, executor, writeback, generator, done, effects, stop, followed=followed, smaller=smaller,

@@ -48,7 +48,7 @@ class Attention(nn.Module):
         return self.scores(self.drop((weights @ v).transpose(1, 2).flatten(2)))
 
 
-def attention():
+def attention(*, scheduled=True):
     torch.manual_seed(0)
     model = Attention().double()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
@@ -56,7 +56,7 @@ def attention():
     return TrainStep(
         model, (words, words.roll(-1)), optimizer=optimizer,
         loss=lambda model, batch: nn.functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten()),
-        scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5),
+        scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5) if scheduled else None,
     )  # fmt: skip
 
 
@@ -91,6 +91,15 @@ def test_the_same_workers_go_on_with_the_same_bits_and_others_with_the_same_numb
         assert_close(step, went_on)
         assert step.torch_optimizer.param_groups[0]["lr"] == 0.0125
         assert step.scheduler.last_epoch == 5
+
+
+def test_a_step_without_the_scheduler_is_refused_and_stays_as_it_is(trained):
+    step = attention(scheduled=False)
+    before = state_of(step)
+    with pytest.raises(StowageError, match="it has a learning-rate scheduler, and the step has none; make the step"):
+        load_checkpoint(step, trained[0])
+    assert same(state_of(step), before)
+    assert step.materialize().steps == 0
 
 
 def test_pytorch_alone_loads_it(trained, tmp_path):

@@ -24,6 +24,7 @@ from planner.run.devices.accelerator.accelerator_streams import (
 from planner.run.devices.accelerator.bit_difference import bits_differ
 from planner.run.devices.accelerator.device_memory import DeviceMemory
 from planner.run.devices.accelerator.driver import Driver, Event
+from planner.run.devices.accelerator.graph_recorder import AcceleratorGraphRecorder
 
 _POLL_SECONDS = 5e-5  # between two looks at whether the streams are empty
 
@@ -53,6 +54,7 @@ class AcceleratorDevice:
         self._driver, self._check_cancelled = driver, check_cancelled
         self.compute = AcceleratorStream(driver)
         self.swap_out, self.swap_in, self.communication = (TimedStream(driver) for _ in range(3))
+        self.graph_recorder = AcceleratorGraphRecorder(driver, self.compute)
         self.arena = driver.arena(arena_bytes)
         self._pinned = driver.pinned(host_bytes, check_cancelled)  # last: nothing else would release it
         self.host = self._pinned.bytes

@@ -54,6 +54,19 @@ class Driver(Protocol):
     ) -> None:
         """Call a function on tensors of the accelerator, whose kernels are issued to a stream."""
 
+    def graph(self, stream: Stream, issue: Callable[[], None]) -> Callable[[], None]:
+        """Record what `issue` issues to a stream, without doing it; the stream has nothing to do.
+
+        Returns:
+            What issues all of it to the stream that the thread works in.
+
+        Raises:
+            RuntimeError: something cannot be recorded.
+        """
+
+    def host_waits(self, issue: Callable[[], None]) -> bool:
+        """Call `issue`, and return whether the host waited for the accelerator meanwhile."""
+
     def fill(self, stream: Stream, target: Tensor, byte: int) -> None:
         """Issue the filling of the accelerator's or of pinned memory to a stream.
 

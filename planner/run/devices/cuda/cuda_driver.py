@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from planner.run.devices.cuda.pinned_memory import RegisteredMemory
 #: Cycles of a GPU's clock in a second, roughly: pauses need not be exact.
 _CYCLES_PER_SECOND = 1.5e9
 _PATTERN_BYTES = 2**20
+#: What PyTorch warns of where the host waits for the GPU.
+_WAITED = "synchronizing CUDA operation"
 
 
 class CudaDriver:
@@ -27,6 +30,7 @@ class CudaDriver:
         self._device = torch.device("cuda", torch.cuda.current_device())
         self._cap = MemoryCap(self._device)  # before anything is allocated for a run
         self._patterns: dict[Stream, Tensor] = {}
+        self._pool: Any = None  # of the memory that graphs allocate
         self._working: Stream | None = None
         self._before: Stream | None = None
 
@@ -60,6 +64,45 @@ class CudaDriver:
             return
         with torch.cuda.stream(stream):  # takes microseconds
             function(*args, **kwargs)
+
+    def graph(self, stream: Stream, issue: Callable[[], None]) -> Callable[[], None]:
+        """Record what `issue` issues to a stream as a CUDA graph, without doing it.
+
+        All graphs share the memory that their calls allocate: they are launched one after another.
+
+        Returns:
+            What launches the graph in the stream that the thread works in.
+
+        Raises:
+            RuntimeError: something cannot be recorded.
+        """
+        if self._pool is None:
+            torch.cuda.empty_cache()  # what the same calls took before is of no use any more
+            self._pool = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(stream):
+            # other threads may look at events meanwhile
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                issue()
+            except BaseException:
+                with suppress(RuntimeError):
+                    graph.capture_end()  # or the stream could not be used any more
+                raise
+            graph.capture_end()
+        return graph.replay
+
+    def host_waits(self, issue: Callable[[], None]) -> bool:
+        """Call `issue`, and return whether PyTorch waited for the GPU meanwhile."""
+        before = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                issue()
+            finally:
+                torch.cuda.set_sync_debug_mode(before)
+        return any(_WAITED in str(warning.message) for warning in told)
 
     def fill(self, stream: Stream, target: Tensor, byte: int) -> None:
         """Issue the filling of the GPU's or of pinned memory to a stream; the latter's, as copies of a pattern."""

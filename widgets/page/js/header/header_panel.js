@@ -106,7 +106,8 @@ function picker(store) {
     }
     element.value = machine.name;
     element.disabled = !!noKernel(store);
-    element.title = noKernel(store) || 'The machine that plans are made for';
+    const caution = machine.approximate ? `. Approximate, as ${machine.approximate}.` : '';
+    element.title = noKernel(store) || `The machine that plans are made for${caution}`;
   };
   const close = store.on(['machine', 'offline'], show);
   show();

@@ -10,7 +10,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import Program, clone_with_alignment
-from planner.run.executor.arena_views import ArenaViews
+from planner.run.executor.arena.arena_views import ArenaViews
 
 
 class StepIO:

@@ -11,7 +11,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.plan import Residency, SwapPlan
 from planner.program import BoundCall, Call, Program, ScalarRef, TensorRef, backend_of, bind, writes_directly
-from planner.run.executor.arena_views import ArenaViews
+from planner.run.executor.arena.arena_views import ArenaViews
 
 Scalars = Mapping[str, float]
 

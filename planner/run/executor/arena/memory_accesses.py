@@ -13,8 +13,8 @@ import numpy as np
 from torch import Tensor
 
 from planner.program import COLLECTIVES, BoundCall, Program, operands
-from planner.run.executor.arena_views import ArenaViews
-from planner.run.executor.binder import Binder, byte_span
+from planner.run.executor.arena.arena_views import ArenaViews
+from planner.run.executor.arena.binder import Binder, byte_span
 
 #: Bytes, at no address, that every collective writes: it has its peers to itself.
 _PEERS = (-2, -1)
