@@ -170,7 +170,7 @@ def command(
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
     for option, needed, available, memory in (
-        ("--budget", plan.peak_bytes, device.device.memory_bytes, "memory"),
+        ("--budget", plan.peak_bytes + ready.graph.outside_bytes, device.device.memory_bytes, "memory"),
         ("--host-budget", plan.host_bytes, device.host_memory_bytes, "host memory"),
     ):
         if needed > available:
@@ -198,6 +198,7 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
         "step_peak_bytes": peak_of(ready.graph, plan.alignment),
         "budget_bytes": plan.budget_bytes,
         "peak_bytes": plan.peak_bytes,
+        **({"outside_bytes": ready.graph.outside_bytes} if ready.graph.outside_bytes else {}),
         "host_bytes": plan.host_bytes,
         "ideal_seconds": summary.ideal_seconds,
         "step_seconds": step,
@@ -233,6 +234,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
         "step peak": bytes_text("step_peak_bytes"),
         "budget": bytes_text("budget_bytes"),
         "peak": bytes_text("peak_bytes"),
+        **({"outside of the arena": bytes_text("outside_bytes")} if "outside_bytes" in facts else {}),
         "host": bytes_text("host_bytes"),
         "ideal": seconds_text("ideal_seconds"),
         "step": f"{seconds_text('step_seconds')}, {facts['percent_of_ideal']:.4g} % of ideal",

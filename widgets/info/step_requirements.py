@@ -67,9 +67,10 @@ class Feasibility:
         if small == least:
             small, least = format_apart(budget, self.least_bytes)
         op = self.graph.ops[self.least_op]
+        beside = ", with what lies outside of the arena" if self.graph.outside_bytes else ""
         return (
-            f"a budget of {small} is too small: {op.name} ({op.target}) alone works on about as much as {least}; "
-            f"allow at least {self.least_bytes} bytes"
+            f"a budget of {small} is too small: {op.name} ({op.target}) alone works on about as much as {least}"
+            f"{beside}; allow at least {self.least_bytes} bytes"
         )
 
     def with_exact_least(self) -> Feasibility:
