@@ -129,6 +129,7 @@ def refused(allocator: Allocator) -> dict[str, Any]:
     with taking(allocator, SCRATCH, KEPT):
         found["no room for libraries"] = refusal(lambda: ran(bare_plan(SCRATCH + KEPT - 1)))
         found["room for libraries"] = refusal(lambda: ran(bare_plan(SCRATCH + KEPT)))
+        found["together"] = [ran(bare_plan(room)).launched_together for room in (2 * SCRATCH, 2 * SCRATCH - 1)]
     return {**found, "arena": plan.peak_bytes}
 
 

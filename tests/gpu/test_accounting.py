@@ -42,6 +42,9 @@ def test_temporary_memory_and_what_libraries_keep_are_within_the_budget_and_the_
     assert re.search(f"libraries keep 8 MiB of the GPU's memory here, beside an arena of .* and up to {ROOM}: 1 B more "
                      f"than .*; {PLAN_FOR}, which counts that, or allow at least {arena + SCRATCH + KEPT} bytes",
                      refused["no room for libraries"])  # fmt: skip
+    enough, too_little = refused["together"]  # graphs have their temporary memory apart from that of other calls
+    assert re.fullmatch(r"[1-9]\d* of \d+ calls in \d+ graphs?", enough)
+    assert too_little == "none, as their temporary memory, apart from that of other calls, goes 1 B over the budget"
     capped = found["capped"]
     assert capped["step"]
     assert capped["steps"] > 100

@@ -315,7 +315,9 @@ class Executor:
         recorder = self.device.graph_recorder
         if recorder is None:
             return None
-        return LaunchGraphs(self.graph, self._program, self.plan, recorder, self.device.compute.launch)
+        return LaunchGraphs(
+            self.graph, self._program, self.plan, self._temporaries, recorder, self.device.compute.launch
+        )
 
     def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
         slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}

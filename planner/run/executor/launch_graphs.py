@@ -17,9 +17,10 @@ from planner.graph import Graph
 from planner.plan import SwapPlan
 from planner.program import COLLECTIVES, BoundCall, Program
 from planner.run.devices.device import GraphRecorder
+from planner.run.executor.measurement import Temporaries
 from planner.run.executor.step_program import ProgramSegment
 from planner.torch_private import OpOverload
-from planner.units import several
+from planner.units import format_bytes, several
 
 #: Launching a graph takes the host about as long as making two calls.
 _LEAST_CALLS = 3
@@ -39,6 +40,7 @@ class LaunchGraphs:
 
     Args:
         graph, program, plan: of the step.
+        temporaries: the scratch memory of its calls, as measured in the first step.
         recorder: of the device.
         launch: makes a call on the compute stream.
     """
@@ -48,10 +50,12 @@ class LaunchGraphs:
         graph: Graph,
         program: Program,
         plan: SwapPlan,
+        temporaries: Temporaries,
         recorder: GraphRecorder,
         launch: Callable[..., None],
     ) -> None:
-        self._graph, self._plan, self._recorder, self._launch = graph, plan, recorder, launch
+        self._graph, self._plan, self._temporaries = graph, plan, temporaries
+        self._recorder, self._launch = recorder, launch
         targets = [program.calls[op].target for op in plan.order]
         self._alone = {
             slot
@@ -82,11 +86,16 @@ class LaunchGraphs:
             return
         self._recording_is_due = False
         recorded: dict[int, _LaunchGraph] = {}
+        runs = [run for segment in segments for run in self._runs(segment)]
+        missing = self._temporaries.missing_bytes({slot + k for slot, calls in runs for k in range(len(calls))})
+        if missing:
+            more = format_bytes(missing)
+            self._refused = f"their temporary memory, apart from that of other calls, goes {more} over the budget"
+            runs = []
         try:
-            for segment in segments:
-                for slot, calls in self._runs(segment):
-                    launch = self._recorder.record(partial(self._issue, slot, calls))
-                    recorded[slot] = _LaunchGraph(len(calls), BoundCall(launch, (), {}))
+            for slot, calls in runs:
+                launch = self._recorder.record(partial(self._issue, slot, calls))
+                recorded[slot] = _LaunchGraph(len(calls), BoundCall(launch, (), {}))
         except RuntimeError as error:
             recorded.clear()
             op = self._graph.ops[self._plan.order[self._slot]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Temporaries:
             slots[signature(graph, graph.ops[op]), another_call].append(slot)
             ran.add(op)
         self._alike = {alike[0]: alike for alike in slots.values()}
+        self._scratch: dict[int, int] = {}  # by slot, where it lies outside of the arena
         self._before = device.allocated_bytes()
         self.scratch_bytes = self.library_bytes = self.top_bytes = 0
 
@@ -71,6 +72,7 @@ class Temporaries:
         for other in self._alike[slot]:
             op = self._graph.ops[self._plan.order[other]]
             if self._is_outside:
+                self._scratch[other] = used
                 self._account_outside(op, used)
             else:
                 self._account(op, used)
@@ -96,6 +98,12 @@ class Temporaries:
                 f"libraries keep {kept} of the GPU's memory here, beside an arena of {arena} and up to {scratch} of "
                 f"temporary memory: {more} more than the plan's budget of {budget}; {_make_room(total)}"
             )
+
+    def missing_bytes(self, slots: Collection[int]) -> int:
+        """What goes over the budget where the scratch memory of some calls lies apart from that of the others."""
+        these = max((self._scratch.get(slot, 0) for slot in slots), default=0)
+        others = max((used for slot, used in self._scratch.items() if slot not in slots), default=0)
+        return max(0, self._plan.peak_bytes + these + others + self.library_bytes - self._plan.budget_bytes)
 
     def _account(self, op: Op, used: int) -> None:
         reserved = self._graph.workspace_bytes(op.id)

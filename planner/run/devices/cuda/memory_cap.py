@@ -16,12 +16,12 @@ _MIB = 2**20
 #: Blocks up to 1 MiB share segments of 2 MiB, larger ones up to 10 MiB segments of 20 MiB; still larger ones have
 #: segments of their own, rounded up to 2 MiB.
 _SMALL_SEGMENT, _SHARED_SEGMENT, _ROUNDED_TO = 2 * _MIB, 20 * _MIB, 2 * _MIB
-#: A stream's blocks have segments of their own. Two streams have blocks: that of the calling thread the arena, and that
-#: of the kernels their scratch memory.
-_STREAMS = 2
-#: What segments may take beyond the blocks in them: in each stream a nearly empty one of either kind, and the rounding
-#: of a large one.
-SLACK_BYTES = _STREAMS * (_SMALL_SEGMENT + _SHARED_SEGMENT + _ROUNDED_TO)
+#: A stream's blocks have segments of their own, and so have those of graphs. The stream of the calling thread has the
+#: arena, that of the kernels the scratch memory of calls made alone, and the graphs have that of theirs.
+_POOLS = 3
+#: What segments may take beyond the blocks in them: in each pool a nearly empty one of either kind, and the rounding of
+#: a large one.
+SLACK_BYTES = _POOLS * (_SMALL_SEGMENT + _SHARED_SEGMENT + _ROUNDED_TO)
 
 
 class MemoryCap:
