@@ -111,7 +111,9 @@ def command(
     \b
     What the rows say:
       step peak   what the step takes when nothing is swapped: 100 % of a budget
-      peak        device memory that the plan takes, at most the budget
+      peak        device memory that the plan's arena takes, at most the budget
+      outside of the arena
+                  on a GPU: what ops and libraries take beside the arena, within the budget too
       host        pinned host memory that it takes
       ideal       the time of all ops, with no wait for any copy
       step        the time of the plan, and the share of ideal that it reaches
