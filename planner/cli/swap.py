@@ -126,6 +126,7 @@ def command(
       timed       how many plans were timed in the search, how long it took, and why it ended
       baselines   the times of simpler plans; - where one does not fit
       method      how the plan was found
+      approximate in what a plan made on the device itself may differ; no where nothing does
       valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo
