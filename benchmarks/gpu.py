@@ -8,7 +8,7 @@ plan 50%    a plan within 50 % of what the step takes unswapped, by op times mea
 `bound` is the least time that any plan within the budget takes, as predicted. `of bound` is that by the measured time.
 `used` is how much less of the whole GPU's memory is free during the run than before it, libraries and others included.
 `same` compares the first two steps with eager PyTorch on the same GPU, bit by bit, where that fits. `--small` has
-models of a few MiB, for a try.
+models of a few MiB, for a try. `together` says how many calls are launched in how many CUDA graphs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,9 @@ def planned(make: Callable[[], planner.TrainStep], budget: str, steps: int) -> d
         "peak_bytes": result.peak_bytes, "planned_bytes": result.predicted_peak_bytes, "used_bytes": watch.more,
         "host_bytes": result.host_bytes, "copies_out": len(result.plan.swap_outs),
         "again": len(result.plan.order) - len({*result.plan.order}), "compared": result.compared,
-        "mismatches": len(result.mismatches), "checked": result.checked,
+        "mismatches": len(result.mismatches), "checked": result.checked, "launched_together": result.launched_together,
+        "library_bytes": result.library_bytes,
+        "gpu_memory": None if result.gpu_memory is None else asdict(result.gpu_memory),
     }  # fmt: skip
 
 
@@ -136,7 +139,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("there is no CUDA GPU to measure")
-    table = Table("model", "way", "ms", "by eager", "of bound", "predicted", "arena", "used", "host", "same", box=None)
+    columns = ("model", "way", "ms", "by eager", "of bound", "predicted", "arena", "used", "host", "same", "together")
+    table = Table(*columns, box=None)
     rows: list[dict[str, Any]] = []
     for name in arguments.models or MODELS:
         text = MODELS[name][arguments.small]
@@ -159,16 +163,16 @@ def main() -> None:
 
 def _cells(way: dict[str, Any], eager_seconds: float | None) -> list[str]:
     if "refused" in way:
-        return [way["way"], way["refused"], *[""] * 7]
+        return [way["way"], way["refused"], *[""] * 8]
     seconds = way["seconds"]
     if "bound_seconds" not in way:
         return [way["way"], f"{1000 * seconds:.1f}", "1.00", "", "", format_bytes(way["peak_bytes"]),
-                format_bytes(way["used_bytes"]), "", ""]  # fmt: skip
+                format_bytes(way["used_bytes"]), "", "", ""]  # fmt: skip
     return [
         way["way"], f"{1000 * seconds:.1f}", f"{seconds / eager_seconds:.2f}" if eager_seconds else "-",
         f"{100 * way['bound_seconds'] / seconds:.0f} %", f"{1000 * way['predicted_seconds']:.1f}",
         format_bytes(way["peak_bytes"]), format_bytes(way["used_bytes"]), format_bytes(way["host_bytes"]),
-        f"{way['compared'] - way['mismatches']} of {way['compared']}",
+        f"{way['compared'] - way['mismatches']} of {way['compared']}", way["launched_together"],
     ]  # fmt: skip
 
 
