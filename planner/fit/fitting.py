@@ -38,6 +38,7 @@ class Fit:
         slower: by share of time, the largest value that is at most so much slower.
         at_all: the largest value for which a plan was found.
         tried: the values that were tried and what they need, ascending.
+        stopped_by_host: whether the next larger value than that of `at_all` has a plan if the host has memory enough.
     """
 
     over: str
@@ -49,6 +50,7 @@ class Fit:
     slower: Mapping[float, Largest]
     at_all: Largest
     tried: tuple[Needs, ...]
+    stopped_by_host: bool = False
 
 
 def fit(
@@ -116,14 +118,18 @@ def fit(
         if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
             for value in captured:
                 sizes.needs(value)
+        if any(answer.value is None for answer in found):  # what the smallest value takes says why
+            sizes.needs(values[0], captured=True)
         known = 0
         while known != len(captured):  # what one answer captures may be a larger one of another
             known, criteria = len(captured), _criteria(shares, budget)
             found = tuple(_raised(*each, values, sizes) for each in zip(found, criteria, strict=True))
-    unswapped, at_all, full_speed, *others = found
+        unswapped, at_all, full_speed, *others = found
+        larger = 0 if at_all.value is None else values.index(at_all.value) + 1
+        by_host = larger < len(values) and sizes.is_stopped_by_host(values[larger])
     return Fit(
         name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
-        dict(zip(shares, others, strict=True)), at_all, sizes.tried(),
+        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), by_host,
     )  # fmt: skip
 
 

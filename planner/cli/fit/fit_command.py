@@ -44,6 +44,9 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
 
     \b
     What the rows say:
+      step          MODEL with all its settings but the one that is varied
+      machine       its memory, and the host's, which a preset only assumes: l4:host_memory=64GB
+                    sets it, as memory, host_link and hosts are set
       budget        device memory for the step: what the device has without what is reserved
       reserved      memory that a process takes beside the step
       unswapped     the largest value with nothing swapped, and its peak
@@ -52,6 +55,8 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
       10% slower, 50% slower
                     the largest that is at most so much slower
       at all        the largest that a plan was found for
+      (host memory stops ...)
+                    the next value has a plan if the host has memory enough
       (the last asked for)
                     larger ones may fit: widen --over
       tried         how many values were tried, and how many of them were predicted and not captured
@@ -65,7 +70,21 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
         report(0.0, "loading the model")
         make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
         found = fit(make_step, device, {name: values}, progress=report)
-    show(facts_of(found) if as_json else rows_of(found, values), as_json)
+    step = _in_full(model, name)
+    show(facts_of(found, step, device) if as_json else rows_of(found, values, step, device), as_json)
+
+
+def _in_full(model: str, varied: str) -> str:
+    """The text of a model of the zoo with all settings but the one that is varied, so that none has to be looked up."""
+    from planner import zoo
+
+    name, _, given = model.partition(":")
+    info = next((info for info in zoo.models() if info.name == name.strip()), None)
+    if info is None:
+        return model
+    pairs = (setting.partition("=") for setting in given.split(",") if setting.strip())
+    settings = {**info.arguments, **{key.strip(): value.strip() for key, _, value in pairs}}
+    return f"{info.name}:{','.join(f'{key}={value}' for key, value in settings.items() if key != varied)}"
 
 
 def _range(text: str) -> tuple[str, range]:
