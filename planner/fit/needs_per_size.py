@@ -72,6 +72,10 @@ class Assessor:
         """Whether a size is known to have no plan, before one is searched for."""
         return self.graphs.least_bytes(value) > self._most
 
+    def fits_at_all(self, value: int) -> bool:
+        """Whether a size has a plan."""
+        return not self.cannot_fit(value) and self.needs(value).step_seconds is not None
+
     def place_before(self, values: Sequence[int], most: int) -> int:
         """The place of the last value, by bisection, that is not known to hold more than so many bytes; -1 if none."""
         low, high = -1, len(values)

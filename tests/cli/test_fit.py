@@ -116,11 +116,19 @@ def test_where_the_smallest_value_does_not_fit_the_row_says_why(planner) -> None
     assert "at all none: batch=40000 already takes more host memory than there is; try smaller ones" in small
 
 
+def test_a_range_without_a_last_value_goes_as_far_as_something_fits(planner) -> None:
+    words = ("fit", MODEL, "--machine", "laptop", "--json", "--over")
+    endless, ended = planner(*words, "batch=16000..").json, planner(*words, "batch=16000..64000").json
+    assert endless["asked"] == {"first": 16000, "last": 64000}
+    for name in ("unswapped", "full_speed", "at_all"):
+        assert endless[name]["value"] == ended[name]["value"]
+
+
 def test_a_share_of_a_hundred_percent_and_more_is_written_out() -> None:
     needs = Needs(7, 2**31, ideal_seconds=1.0, step_seconds=2.1, peak_bytes=2**30, host_bytes=0)
     some, none = Largest(7, True, True), Largest(None, True, True)
-    found = Fit("batch", "h100", 2**30, (), none, none, {}, some, (needs,))
-    rows = rows_of(found, range(7, 9), "mlp", PRESETS["h100"])
+    found = Fit("batch", "h100", 2**30, (), none, none, {}, some, (needs,), asked=range(7, 9))
+    rows = rows_of(found, "mlp", PRESETS["h100"])
     assert rows["at all"] == "batch=7: 2.10 s a step, 110 % slower"
     assert rows["full speed"] == "none: batch=7 is already 110 % slower; try smaller ones"
 

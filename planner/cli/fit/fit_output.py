@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +21,19 @@ def facts_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
     """The facts by their names in JSON."""
     slower = {_percent(share): asdict(answer) for share, answer in found.slower.items()}
     about = {"step": step, "memory_bytes": machine.device.memory_bytes, "host_memory_bytes": machine.host_memory_bytes}
-    return {**about, **asdict(found), "slower": slower}
+    asked = {"first": found.asked[0], "last": found.asked[-1]}
+    return {**about, **asdict(found), "slower": slower, "asked": asked}
 
 
-def rows_of(found: Fit, values: range, step: str, machine: Machine) -> dict[str, Any]:
+def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
     """The rows of the table.
 
     Args:
         found: the answers.
-        values: all that were asked about.
         step: what was asked about, with all settings.
         machine: the machine.
     """
+    values = found.asked
     tried = {needs.value: needs for needs in found.tried}
 
     def row(answer: Largest, *, unswapped: bool = False) -> str:
@@ -91,7 +93,7 @@ def _speed(needs: Needs) -> str:
     return f"{format_seconds(needs.step_seconds)} a step{how_much}{host}"
 
 
-def _caveats(answer: Largest, values: range) -> str:
+def _caveats(answer: Largest, values: Sequence[int]) -> str:
     """What to know before relying on an answer."""
     said = ""
     if answer.value == values[-1]:
