@@ -116,7 +116,8 @@ class _Measurement:
                 recipe = lever.apply(recipe)
             graph = capture(recipe.build(), progress=report)
         except StowageError as error:
-            return Unchangeable(name, str(error))
+            instead = dict.fromkeys(lever.otherwise for lever in changes if lever.otherwise)
+            return Unchangeable(name, "; ".join([str(error), *instead]))
         numbers = max((lever.numbers for lever in changes), key=_ORDER.index)
         change = "; ".join(lever.change for lever in changes)
         parts = tuple(lever.name for lever in changes) if len(changes) > 1 else ()
