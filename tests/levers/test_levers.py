@@ -196,6 +196,17 @@ def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
     assert plan.peak_bytes == levers["swapped by a plan"].peak_bytes <= memory == levers.budget_bytes
 
 
+def test_a_budget_is_the_memory_for_the_step_itself():
+    step, tiny = STEPS["mlp"](), planner.machine("l4", memory="100MB")  # all of which is reserved
+    peak = found("mlp")["as given"].peak_bytes
+    for budget in ("70%", int(0.7 * peak)):
+        levers = planner.levers(step, tiny, budget=budget, evaluations=3, progress=False)
+        assert levers.budget_bytes == int(0.7 * peak)
+        assert [row.fits for row in levers] == [row.peak_bytes <= levers.budget_bytes for row in levers]
+        assert not levers["as given"].fits
+        assert levers["swapped by a plan"].fits
+
+
 class Forgetful(nn.Module):
     """Repeated blocks with dropout, which PyTorch's checkpointing would draw for again."""
 
@@ -290,6 +301,7 @@ def test_the_table_has_a_line_for_each_row_and_the_notebooks_has_the_same_cells(
     [
         ({"step": nn.Linear(2, 2)}, "levers are for a step, not a Linear"),
         ({"machine": "h100"}, "'h100' is not a machine"),
+        ({"budget": "half"}, '"half" is not a budget'),
         ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
         ({"evaluations": 0.5}, "evaluations must be a whole number of 0 or more, got 0.5"),
         ({"machine": planner.machine("l4", memory="100MB")}, "of memory, of which .* are reserved beside the plan"),
