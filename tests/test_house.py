@@ -37,9 +37,9 @@ PLANNER = {
         "torch_private",
     },
     "selftest": {"capture", "graph", "plan", "profile", "program", "run", "step", "swap", "torch_private"},
-    "apply": {"capture", "graph", "plan", "program", "step", "torch_private"},
+    "apply": {"capture", "graph", "memory", "plan", "program", "step", "torch_private"},
     "fit": {"capture", "graph", "machine", "step", "swap"},
-    "levers": {"capture", "fit", "graph", "machine", "plan", "step", "swap", "torch_private"},
+    "levers": {"capture", "fit", "graph", "machine", "memory", "plan", "step", "swap", "torch_private"},
     "zoo": {"step"},
     "cli": {
         "capture", "fit", "graph", "levers", "machine", "memory", "partition", "plan", "profile", "run", "search",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 from planner.apply.hooks.applied import Applied
 from planner.apply.hooks.offloading import OffloadingHooks
 from planner.apply.schedule.absences import absences
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.apply.schedule.live_bytes import peak_bytes
-from planner.apply.schedule.parts import expressed, left_out
+from planner.apply.schedule.live_bytes import peak_bytes, step_bytes
+from planner.apply.schedule.parts import advice, expressed, left_out
 from planner.capture import capture, capture_saved
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
@@ -22,8 +24,9 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
     Autograd keeps what the plan swaps of its saved tensors on the host, by hooks, and copies it back ahead of its use,
     in the plan's order. The numbers are those of training without the plan, bit for bit, as copies change none. What
     hooks cannot do is in `Applied.left_out`; recomputation is left out too, because only the model's own code, run
-    again, would notice that something it depends on has changed since the capture. Nothing is run; the step is captured
-    twice, without memory for the model.
+    again, would notice that something it depends on has changed since the capture. So the whole step may take more than
+    the plan's budget: `Applied.step_bytes` is what it is expected to take. Where hooks can do nothing of what the plan
+    does, a warning says what to do instead. Nothing is run; the step is captured twice, without memory for the model.
 
     Args:
         plan: made for the step's graph.
@@ -52,12 +55,18 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
         raise StowageError(f"this plan is not valid: {problems[0].rstrip('.')}; plan again")
     index, calls = PlanIndex(graph, plan), HookCalls(graph, saved)
     found = absences(graph, index, calls)
+    instead = advice(index, found)
+    if instead:  # at the line that calls `planner.apply`, beyond the callable package
+        warnings.warn(f"nothing of this plan is followed in ordinary PyTorch: {instead}", stacklevel=3)
     return Applied(
         OffloadingHooks(calls, found.swapped, graph.name),
         expressed(graph, found),
         left_out(graph, index, calls, found),
         peak_bytes(calls, found.swapped),
         peak_bytes(calls, ()),
+        step_bytes=step_bytes(graph, calls, found.swapped),
+        budget_bytes=plan.budget_bytes,
+        advice=instead,
     )
 
 

@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
 from numbers import Integral
+from typing import cast
 
 from planner.errors import StowageError, did_you_mean
 from planner.fit.reserve import usable_bytes
 from planner.machine import Machine
 from planner.step import InferenceStep, Step, TrainStep
 
+#: The values of an argument, or the first of them and None for no last one.
+Values = Sequence[int] | tuple[int, None]
 
-def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Sequence[int]]) -> tuple[str, Sequence[int]]:
-    """The argument that is varied, and its values.
+
+def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Values]) -> tuple[str, Sequence[int], bool]:
+    """The argument that is varied, its values, and whether there are larger ones without end.
 
     Raises:
         StowageError: make_step has no such argument or is no function, or the values are not ascending from 1 on.
@@ -27,19 +31,20 @@ def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Sequence
         raise StowageError(f"the values of {name} must be whole numbers such as range(1, 65), got {values!r}")
     if not values:
         raise StowageError(f"the range of {name} is empty; give values such as range(1, 65)")
+    endless = not isinstance(values, range) and len(values) == 2 and values[1] is None
+    values = cast(Sequence[int], values[:1] if endless else values)
     checked = values[:: max(1, len(values) - 1)] if isinstance(values, range) else values  # both ends tell
-    wrong = next((value for value in checked if not _is_whole(value)), None)
-    if wrong is not None:
-        raise StowageError(f"{name} must be a whole number, got {wrong!r}")
-    wrong = next((value for value in checked if value < 1), None)
-    if wrong is not None:
-        raise StowageError(f"{name} must be 1 or more, got {wrong}")
+    for value in checked:
+        if not _is_whole(value):
+            raise StowageError(f"{name} must be a whole number, got {value!r}")
+        if value < 1:
+            raise StowageError(f"{name} must be 1 or more, got {value}")
     if any(later <= before for before, later in pairwise(checked)):
         raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
     if not callable(make_step):
         raise StowageError(f"make_step must be a function that returns a step, got {type(make_step).__name__}")
     _check_has(make_step, name)
-    return name, values
+    return name, values, endless
 
 
 def _check_has(make_step: Callable[..., Step], name: str) -> None:

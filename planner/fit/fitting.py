@@ -8,9 +8,17 @@ from dataclasses import dataclass, replace
 from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.finalizers import without_garbage_collection
-from planner.fit.argument_checks import check_search, checked_argument, checked_budget, checked_shares, checked_step
+from planner.fit.argument_checks import (
+    Values,
+    check_search,
+    checked_argument,
+    checked_budget,
+    checked_shares,
+    checked_step,
+)
 from planner.fit.bisection import MOST_SCANNED, Largest, largest
 from planner.fit.needs_per_size import Assessor
+from planner.fit.open_ranges import closed_range
 from planner.fit.reserve import Reserve, reserve_of
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
@@ -38,6 +46,9 @@ class Fit:
         slower: by share of time, the largest value that is at most so much slower.
         at_all: the largest value for which a plan was found.
         tried: the values that were tried and what they need, ascending.
+        asked: all values that were asked about; of a range without a last value, those up to the first that does not
+            fit, by doubling.
+        stopped_by_host: whether the next larger value than that of `at_all` has a plan if the host has memory enough.
     """
 
     over: str
@@ -49,12 +60,14 @@ class Fit:
     slower: Mapping[float, Largest]
     at_all: Largest
     tried: tuple[Needs, ...]
+    asked: Sequence[int] = ()
+    stopped_by_host: bool = False
 
 
 def fit(
     make_step: Callable[..., Step],
     machine: Machine,
-    over: Mapping[str, Sequence[int]],
+    over: Mapping[str, Values],
     *,
     slower: str | Sequence[str] = ("10%", "50%"),
     evaluations: int | None = None,
@@ -75,7 +88,8 @@ def fit(
     Args:
         make_step: called with the value by the argument's name, such as `planner.zoo.gpt`; returns a step.
         machine: its device memory, without the reserve, and its host memory are the limits.
-        over: the argument's name and its values, ascending: `{"batch": range(1, 65)}`.
+        over: the argument's name and its values, ascending: `{"batch": range(1, 65)}`. `{"batch": (1, None)}` has no
+            last value: 1 is doubled until a value does not fit, up to which all are asked about.
         slower: how much slower than with infinite memory a step may be, such as `"10%"`.
         evaluations: plans timed for each value; None to run the portfolio of eviction passes to its end.
         seed: for random choices.
@@ -88,42 +102,54 @@ def fit(
             of evaluations or the machine is invalid, the machine is a CPU, or a step cannot be captured.
         Cancelled: cancellation was requested.
     """
-    name, values = checked_argument(make_step, over)
+    name, values, endless = checked_argument(make_step, over)
     shares = checked_shares(slower)
     check_search(seed, evaluations)
     budget = checked_budget(machine)
     stop, most = stop or CancelToken(), budget + machine.host_memory_bytes
     with reporting(progress) as report:
-        captured: list[int] = []
+        captured: dict[int, Graph] = {}
 
         def say(value: int, _: float = 0.0) -> None:
             report(len(captured) / (len(captured) + 4), f"trying {name}={value}")
 
         def capture_of(value: int) -> Graph:
             stop.check()
+            if value in captured:
+                return captured[value]
             step = checked_step(make_step(**{name: value}))
             with without_garbage_collection():
                 graph = capture(step, progress=Progress(lambda *_: say(value), stop))
-            captured.append(value)
-            return replace(graph, program=None)  # which keeps the step alive
+            captured[value] = replace(graph, program=None)  # which keeps the step alive
+            return captured[value]
 
-        graphs = SizedGraphs(values, capture_of, most)
-        sizes = Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=say)
+        def assessor(values: Sequence[int]) -> Assessor:
+            graphs = SizedGraphs(values, capture_of, most)
+            return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=say)
+
+        if endless:
+            values = closed_range(name, values[0], lambda value: assessor([value]).fits_at_all(value))
+        sizes = assessor(values)
+        graphs = sizes.graphs
         before = -1
         while graphs.wrong != before:  # where a prediction was wrong, less is predicted the next time
             before = graphs.wrong
             found = _answers(values, sizes, shares, budget, most)
         if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
-            for value in captured:
+            for value in tuple(captured):
                 sizes.needs(value)
+        if any(answer.value is None for answer in found):  # what the smallest value takes says why
+            sizes.needs(values[0], captured=True)
         known = 0
         while known != len(captured):  # what one answer captures may be a larger one of another
             known, criteria = len(captured), _criteria(shares, budget)
             found = tuple(_raised(*each, values, sizes) for each in zip(found, criteria, strict=True))
-    unswapped, at_all, full_speed, *others = found
+        unswapped, at_all, full_speed, *others = found
+        larger = 0 if at_all.value is None else values.index(at_all.value) + 1
+        by_host = larger < len(values) and sizes.is_stopped_by_host(values[larger])
     return Fit(
         name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
-        dict(zip(shares, others, strict=True)), at_all, sizes.tried(),
+        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), values, by_host,
     )  # fmt: skip
 
 

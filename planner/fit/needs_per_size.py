@@ -12,6 +12,9 @@ from planner.graph import Graph
 from planner.machine import Machine
 from planner.swap import peak_of
 
+#: More host memory than any step takes.
+_WITHOUT_END = 2**50
+
 
 class Assessor:
     """Answers about sizes.
@@ -44,6 +47,17 @@ class Assessor:
             )  # fmt: skip
         return self._known[value]
 
+    def is_stopped_by_host(self, value: int) -> bool:
+        """Whether a size without a plan has one if the host's memory has no end; its graph is captured."""
+        if self.needs(value, captured=True).step_seconds is not None:
+            return False
+        machine = replace(self._machine, host_memory_bytes=_WITHOUT_END)
+        found = assess(
+            value, self.graphs.capture_of(value), machine, self._budget, 0, evaluations=self._evaluations,
+            seed=self._seed, stop=self._stop, report=lambda share: self._report(value, share),
+        )  # fmt: skip
+        return found.step_seconds is not None
+
     def fits_unswapped(self, value: int, *, captured: bool = False) -> bool:
         """Whether a size fits with nothing swapped."""
         graph = self._graph(value, captured)
@@ -57,6 +71,10 @@ class Assessor:
     def cannot_fit(self, value: int) -> bool:
         """Whether a size is known to have no plan, before one is searched for."""
         return self.graphs.least_bytes(value) > self._most
+
+    def fits_at_all(self, value: int) -> bool:
+        """Whether a size has a plan."""
+        return not self.cannot_fit(value) and self.needs(value).step_seconds is not None
 
     def place_before(self, values: Sequence[int], most: int) -> int:
         """The place of the last value, by bisection, that is not known to hold more than so many bytes; -1 if none."""

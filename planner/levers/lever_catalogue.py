@@ -20,6 +20,9 @@ from planner.units import several
 
 _BATCH, _MICRO, _OPTIMIZER, _PRECISION = "batch", "micro-batches", "optimizer", "precision"
 _CHECKPOINTING, _FROZEN = "checkpointing", "frozen layers"
+_RECOMPUTE = (
+    'a plan recomputes without a change of the model, and keeps dropout as it is: plan_swaps(..., method="recompute")'
+)
 _OPTIMIZERS = {
     "SGD": SGD(lr=1e-2), "SGD with momentum": SGD(lr=1e-2, momentum=0.9), "Adam": Adam(), "AdamW": AdamW(),
 }  # fmt: skip
@@ -34,6 +37,7 @@ class Lever:
         family: levers of one family exclude each other.
         apply: changes the recipe; it may raise a `StowageError` that says why it cannot.
         rows: how many times as many rows the batch has.
+        otherwise: what to do instead where the step does not allow it; empty for nothing.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Lever:
     family: str
     apply: Callable[[StepRecipe], StepRecipe]
     rows: float = 1.0
+    otherwise: str = ""
 
 
 def batch_rows(recipe: StepRecipe) -> int | None:
@@ -120,10 +125,11 @@ def _micro_batch_levers(recipe: StepRecipe, graph: Graph) -> Iterator[Lever | Un
 def _checkpointing(graph: Graph) -> Lever:
     twice = any(op.first_run_only for op in graph.ops)
     why = "; running statistics are updated twice" if twice else ""
-    return _model_lever(
+    lever = _model_lever(
         "checkpointed blocks", f"repeated blocks keep their inputs alone and run again in the backward pass{why}",
         _CHECKPOINTING, checkpoint_blocks, Numbers.CHANGED if twice else Numbers.SAME,
     )  # fmt: skip
+    return replace(lever, otherwise=_RECOMPUTE)
 
 
 def _optimizer_levers(step: TrainStep) -> Iterator[Lever | Unchangeable]:

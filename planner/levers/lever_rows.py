@@ -88,7 +88,8 @@ class Levers:
     Args:
         name: of the step.
         machine: name of the machine.
-        budget_bytes: memory of the machine's device, without what a process takes beside the step.
+        budget_bytes: memory for the step: what was asked for, or that of the machine's device without what a process
+            takes beside the step.
         unit: what is counted per second: `"rows"` of the batch, along dimension 0, or whole `"batches"`.
         rows: the given step first, then single levers, then pairs.
         unchangeable: the levers that the step does not have.

@@ -20,6 +20,7 @@ from planner.levers.lever_rows import LeverRow, Levers, Numbers, Unchangeable
 from planner.levers.step_recipe import StepRecipe
 from planner.levers.swap_and_recompute import EVALUATIONS, planned_rows
 from planner.machine import Machine, op_seconds
+from planner.memory import parse_budget
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import InferenceStep, Step, TrainStep
 from planner.swap import peak_of
@@ -28,6 +29,8 @@ from planner.swap import peak_of
 _PAIRS = 6
 #: The share of the work after which the searches begin, and the pairs.
 _SINGLE, _PLANNED = 0.6, 0.8
+#: A peak for checking a budget before anything is captured: of no step is a share of it too little.
+_HUGE = 2**40
 _ORDER = [Numbers.SAME, Numbers.ROUNDING, Numbers.CHANGED]
 
 
@@ -35,6 +38,7 @@ def levers(
     step: Step,
     machine: Machine,
     *,
+    budget: str | int | None = None,
     evaluations: int = EVALUATIONS,
     seed: int = 0,
     progress: ShowProgress = True,
@@ -49,6 +53,8 @@ def levers(
     Args:
         step: a `TrainStep` or an `InferenceStep`.
         machine: its device memory, without what a process takes beside the step, is the limit.
+        budget: device memory for the step, beside what a process takes: bytes, or text such as `"6GiB"` or `"50%"` of
+            what the given step takes unswapped; None for all that the machine's device has.
         evaluations: plans that each search times.
         seed: for random choices.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
@@ -56,18 +62,21 @@ def levers(
         stop: checked several times a second.
 
     Raises:
-        StowageError: the step cannot be captured, or the machine, the seed or the number of evaluations is invalid.
+        StowageError: the step cannot be captured, or the machine, the budget, the seed or the number of evaluations is
+            invalid.
         Cancelled: cancellation was requested.
     """
     _check(step, machine, evaluations, seed)
-    budget = usable_bytes(machine)
+    limit = usable_bytes(machine) if budget is None else parse_budget(budget, _HUGE)
     stop = stop or CancelToken()
     with reporting(progress) as shown:
         report = Progress(shown, stop)
         graph = capture(step, progress=report.part(0.0, 0.05, "as given"))
+        if budget is not None:
+            limit = parse_budget(budget, peak_of(graph, machine.device.alignment, stop))
         recipe = StepRecipe.of(step)
         rows = batch_rows(recipe)
-        measure = _Measurement(machine, budget, rows or 1, recipe, stop)
+        measure = _Measurement(machine, limit, rows or 1, recipe, stop)
         as_given = measure.row("as given", "nothing", Numbers.SAME, graph, lambda: step)
         levers, unchangeable = _possible(recipe, graph)
         singles: dict[Lever, LeverRow] = {}
@@ -78,7 +87,7 @@ def levers(
             else:
                 unchangeable.append(found)
         planned = planned_rows(
-            step, graph, machine, budget, as_given.peak_bytes, rows or 1, evaluations=evaluations, seed=seed,
+            step, graph, machine, limit, as_given.peak_bytes, rows or 1, evaluations=evaluations, seed=seed,
             stop=stop, report=report.part(_SINGLE, _PLANNED),
         )  # fmt: skip
         unchangeable += [one for one in planned if isinstance(one, Unchangeable)]
@@ -92,7 +101,7 @@ def levers(
         report(1.0, "done")
     unit = "batches" if rows is None else "rows"
     found_rows = (as_given, *singles.values(), *plans, *pairs)
-    return Levers(graph.name, machine.name, budget, unit, found_rows, tuple(unchangeable))
+    return Levers(graph.name, machine.name, limit, unit, found_rows, tuple(unchangeable))
 
 
 def _part(report: Progress, begin: float, end: float, number: int, count: int, doing: str) -> Progress:
@@ -116,7 +125,8 @@ class _Measurement:
                 recipe = lever.apply(recipe)
             graph = capture(recipe.build(), progress=report)
         except StowageError as error:
-            return Unchangeable(name, str(error))
+            instead = dict.fromkeys(lever.otherwise for lever in changes if lever.otherwise)
+            return Unchangeable(name, "; ".join([str(error), *instead]))
         numbers = max((lever.numbers for lever in changes), key=_ORDER.index)
         change = "; ".join(lever.change for lever in changes)
         parts = tuple(lever.name for lever in changes) if len(changes) > 1 else ()

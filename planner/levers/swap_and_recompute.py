@@ -15,6 +15,7 @@ from planner.units import format_bytes
 
 #: By name, the method of the search and what changes.
 _PLANS = {
+    "recomputed by a plan": ("recompute", "tensors are made again where they are needed, and nothing is copied"),
     "swapped by a plan": ("swap", "tensors are copied to the host and back"),
     "swapped and recomputed by a plan": ("joint", "tensors are copied to the host and back, or made again"),
 }
@@ -45,7 +46,7 @@ def planned_rows(
     """
     found: list[LeverRow | Unchangeable] = []
     for number, (name, (method, change)) in enumerate(_PLANS.items()):
-        if machine.device.kind == "cpu":
+        if machine.device.kind == "cpu" and method != "recompute":
             found.append(Unchangeable(name, "a CPU computes in the memory that it would be swapped to"))
         elif peak <= budget:
             found.append(Unchangeable(name, f"the step fits in the {format_bytes(budget)} of {machine.name} without"))

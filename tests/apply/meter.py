@@ -17,20 +17,24 @@ class Meter(TorchDispatchMode):
 
     Args:
         aside: tensors that are there anyway, such as parameters and the batch.
+        everything: follow what any op makes, and measure after each.
     """
 
-    def __init__(self, aside):
+    def __init__(self, aside, *, everything=False):
         super().__init__()
+        self.everything = everything
         self.aside = {private.storage_identity(tensor.untyped_storage()) for tensor in aside}
         self.inside, self.seen, self.peak = False, {}, 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given = {id(leaf) for leaf in tree_leaves(args)}
         result = func(*args, **(kwargs or {}))
-        if self.inside:
+        if self.inside or self.everything:
             for leaf in tree_leaves(result):
                 if isinstance(leaf, torch.Tensor) and id(leaf) not in given:  # what is copied into was there before
                     self.note(leaf)
+        if self.everything:
+            self.measure()
         return result
 
     def note(self, tensor):

@@ -2,6 +2,7 @@
 
 import copy
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
@@ -68,6 +69,37 @@ def test_the_bits_are_those_of_eager_and_the_peak_is_the_one_that_was_said(name)
     assert plain.peak == applied.unswapped_bytes
     assert applied.peak_bytes < 0.8 * applied.unswapped_bytes
     assert meter.peak == pytest.approx(applied.peak_bytes, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["convolutions", "gpt", "llama"])
+def test_what_the_whole_step_takes_is_said_beside_the_budget(name):
+    step = STEPS[name]()
+    plan = planned(step)
+    applied = planner.apply(replace(plan, budget_bytes=plan.peak_bytes), step, progress=False)
+    graph = planner.capture(step, progress=False)
+    state = sum(storage.bytes for storage in graph.storages if storage.live_in)
+    meter = Meter(aside(step), everything=True)
+    with applied:
+        step.eager()  # which makes the optimizer's state
+        with meter.watching():
+            step.eager()
+    assert state + meter.peak == pytest.approx(applied.step_bytes, rel=0.05)
+    within = applied.step_bytes <= plan.peak_bytes
+    line = str(applied).splitlines()[1]
+    assert line.startswith("whole step: about ")
+    assert f"{'within' if within else 'over'} the plan's budget of " in line
+    assert applied.budget_bytes == plan.peak_bytes
+
+
+def test_a_plan_that_hooks_follow_nothing_of_says_so_and_what_to_do():
+    step = planner.zoo.mlp(layers=3, hidden=64, batch=64)
+    graph = planner.capture(step, progress=False)
+    plan = recomputing_plan(graph, repeatable(graph)[::2])
+    with pytest.warns(UserWarning, match=r'nothing of this plan is followed .* plan with method="swap"') as warned:
+        applied = planner.apply(plan, step, progress=False)
+    assert warned[0].filename == __file__
+    assert applied.expressed == ()
+    assert "nothing of this plan is followed: it only recomputes" in str(applied)
 
 
 class Odd(nn.Module):
@@ -216,7 +248,8 @@ def trained_beside_eager(batches):
 def test_whatever_changes_between_two_steps_the_numbers_are_those_of_eager(layout):
     torch.manual_seed(0)
     batches = [torch.randn(2, 3, 8, 8).to(memory_format=layout if k > 1 else torch.contiguous_format) for k in range(5)]
-    applied, (eagers, ours) = trained_beside_eager(batches)
+    with pytest.warns(UserWarning, match="nothing of this plan is followed"):
+        applied, (eagers, ours) = trained_beside_eager(batches)
     assert any("recomputation" in part.what for part in applied.left_out)
     assert all(map(torch.equal, ours, eagers))
 

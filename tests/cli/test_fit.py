@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import planner as stowage
+from planner.cli.fit.fit_output import rows_of
+from planner.fit import Fit, Largest, Needs
 from planner.machine import PRESETS
+from planner.units import format_bytes
 
 # fits a laptop GPU unswapped up to batch=16047
 MODEL = "mlp:layers=2,hidden=16384"
@@ -71,12 +75,62 @@ def test_a_person_reads_what_fits_and_help_explains_every_row(planner) -> None:
     assert "python -m planner fit gpt --machine h100 --over batch=1..64" in help_text
     rows = {line.split("  ")[0].strip(): line for line in answer.out.splitlines() if line[:1] != " "}
     assert set(rows) == {
-        "budget", "reserved", "unswapped", "full speed", "10% slower", "50% slower", "at all", "tried",
+        "step", "machine", "budget", "reserved", "unswapped", "full speed", "10% slower", "50% slower", "at all",
+        "tried",
     }  # fmt: skip
     assert all(row in help_text for row in rows)
     assert "CUDA context and kernels 512 MiB" in rows["reserved"]
     assert "batch=16047: 6.92 GiB" in rows["unswapped"]
+    assert "mlp:layers=2, hidden=16384, classes=10, optimizer=sgd, mode=train, seed=0" in words(answer.out)
+    assert "14.9 GiB of host memory (assumed; set yours as in laptop:host_memory=64GB)" in words(answer.out)
     assert "in the host (the last asked for)" in rows["full speed"]
+
+
+def words(text: str) -> str:
+    """A text in one line."""
+    return " ".join(text.split())
+
+
+def test_where_the_hosts_memory_stops_the_largest_value_it_is_said(planner) -> None:
+    machine, over = "laptop:host_memory=256MB", "batch=16046..16800"
+    text = words(planner("fit", MODEL, "--machine", machine, "--over", over).out)
+    facts = planner("fit", MODEL, "--machine", machine, "--over", over, "--json").json
+    value = facts["at_all"]["value"]
+    assert facts["unswapped"]["value"] < value < 16800
+    assert facts["stopped_by_host"]
+    assert facts["host_memory_bytes"] == 256 * 10**6
+    assert f"(host memory stops batch={value + 1})" in text
+    assert "244 MiB of host memory budget" in text  # and nothing of it is assumed
+    more = planner("fit", MODEL, "--machine", "laptop", "--over", f"batch={value}..{value + 1}", "--json").json
+    assert more["at_all"]["value"] == value + 1
+    assert not more["stopped_by_host"]
+
+
+def test_where_the_smallest_value_does_not_fit_the_row_says_why(planner) -> None:
+    text = words(planner("fit", MODEL, "--machine", "laptop", "--over", "batch=48400..60000").out)
+    swapped = planner("swap", f"{MODEL},batch=48400", "--machine", "laptop", "--budget", "100%", "--json").json
+    peak = swapped["peak_bytes"]
+    assert f"unswapped none: batch=48400 already takes {format_bytes(peak)}; try smaller ones" in text
+    assert re.search(r"full speed none: batch=48400 is already \d\d % slower; try smaller ones", text)
+    small = words(planner("fit", MODEL, "--machine", "laptop:host_memory=1MB", "--over", "batch=40000..40001").out)
+    assert "at all none: batch=40000 already takes more host memory than there is; try smaller ones" in small
+
+
+def test_a_range_without_a_last_value_goes_as_far_as_something_fits(planner) -> None:
+    words = ("fit", MODEL, "--machine", "laptop", "--json", "--over")
+    endless, ended = planner(*words, "batch=16000..").json, planner(*words, "batch=16000..64000").json
+    assert endless["asked"] == {"first": 16000, "last": 64000}
+    for name in ("unswapped", "full_speed", "at_all"):
+        assert endless[name]["value"] == ended[name]["value"]
+
+
+def test_a_share_of_a_hundred_percent_and_more_is_written_out() -> None:
+    needs = Needs(7, 2**31, ideal_seconds=1.0, step_seconds=2.1, peak_bytes=2**30, host_bytes=0)
+    some, none = Largest(7, True, True), Largest(None, True, True)
+    found = Fit("batch", "h100", 2**30, (), none, none, {}, some, (needs,), asked=range(7, 9))
+    rows = rows_of(found, "mlp", PRESETS["h100"])
+    assert rows["at all"] == "batch=7: 2.10 s a step, 110 % slower"
+    assert rows["full speed"] == "none: batch=7 is already 110 % slower; try smaller ones"
 
 
 def test_a_function_of_ones_own_is_called_with_each_value(planner, file: Path) -> None:

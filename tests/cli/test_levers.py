@@ -23,8 +23,20 @@ def test_the_rows_are_those_of_the_function(planner) -> None:
     assert table.strip() == repr(found)
 
 
+def test_a_budget_leaves_less_memory_for_the_step(planner) -> None:
+    words = ("levers", MODEL, "--machine", "h100", "--json")
+    peak = planner(*words).json["rows"][0]["peak_bytes"]
+    facts = planner(*words, "--budget", "50%").json
+    assert facts["budget_bytes"] == peak // 2
+    assert not facts["rows"][0]["fits"]
+
+
 def test_what_cannot_be_asked_is_answered_in_one_sentence(planner) -> None:
-    for words, says in ((["--machine", "abacus"], "abacus"), ([], "--machine")):
+    for words, says in (
+        (["--machine", "abacus"], "abacus"),
+        ([], "--machine"),
+        (["--machine", "h100", "--budget", "half"], "half"),
+    ):
         answer = planner("levers", MODEL, *words)
         assert (answer.status, answer.out) == (2, "")
         assert says in answer.err

@@ -51,6 +51,32 @@ def test_the_answers_are_those_of_trying_every_value(machine):
         assert answer.proven
 
 
+def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_doubling_leads_to():
+    def make(batch):
+        return zoo.mlp(layers=3, hidden=256, batch=200 * batch)
+
+    memory = 3 * 2**20
+    machine, shares = replace(small("v100-16gb", memory), host_memory_bytes=2**20), []
+    found = planner.fit(make, machine, {"batch": (1, None)}, progress=lambda share, _: shares.append(share))
+    last = found.asked[-1]
+    assert found.asked == range(1, last + 1)
+    assert 4 <= last <= 16
+    assert last & (last - 1) == 0  # doubled
+    tried = list(every(make, found.asked, machine, memory))
+    assert tried[-1][2] == float("inf") > tried[last // 2 - 1][2]  # the bound does not fit, half of it does
+    assert found.unswapped.value == max((value for value, fits, _ in tried if fits), default=None)
+    answers = {0.01: found.full_speed, **found.slower, 1e9: found.at_all}
+    for slower, answer in answers.items():
+        assert answer.value == max((value for value, _, times in tried if times <= 1 + slower), default=None)
+        assert answer.proven
+    assert shares == sorted(shares)
+
+
+def test_an_argument_that_takes_no_memory_needs_a_last_value():
+    with pytest.raises(StowageError, match="batch=1073741824 still fits; name a last value"):
+        planner.fit(lambda batch: MLP(batch=4), PRESETS["h100"], {"batch": (2**28, None)}, progress=False)
+
+
 def test_no_answer_is_below_a_larger_size_that_was_captured_and_meets_it():
     def make(batch):
         return zoo.mlp(layers=3, hidden=64, batch=batch * (1 + batch % 2))  # odd ones take twice as much
@@ -99,6 +125,8 @@ def test_what_does_not_fit_has_no_answer():
         ({"batches": range(1, 3)}, "has no argument 'batches'"),
         ({"batch": range(3)}, "batch must be 1 or more, got 0"),
         ({"batch": range(3, 1)}, "the range of batch is empty"),
+        ({"batch": (0, None)}, "batch must be 1 or more, got 0"),
+        ({"batch": (1, 2, None)}, "batch must be a whole number, got None"),
     ],
 )
 def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):

@@ -14,7 +14,7 @@ from planner.levers import Numbers
 from planner.machine import PRESETS
 from planner.memory import pack_step
 from tests.effort import EFFORT
-from tests.levers.arena_meter import run_measured
+from tests.levers.arena_meter import PAINTS, run_measured
 
 H100 = PRESETS["h100"]
 
@@ -196,6 +196,58 @@ def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
     assert plan.peak_bytes == levers["swapped by a plan"].peak_bytes <= memory == levers.budget_bytes
 
 
+def test_a_budget_is_the_memory_for_the_step_itself():
+    step, tiny = STEPS["mlp"](), planner.machine("l4", memory="100MB")  # all of which is reserved
+    peak = found("mlp")["as given"].peak_bytes
+    for budget in ("70%", int(0.7 * peak)):
+        levers = planner.levers(step, tiny, budget=budget, evaluations=3, progress=False)
+        assert levers.budget_bytes == int(0.7 * peak)
+        assert [row.fits for row in levers] == [row.peak_bytes <= levers.budget_bytes for row in levers]
+        assert not levers["as given"].fits
+        assert levers["swapped by a plan"].fits
+
+
+class Forgetful(nn.Module):
+    """Repeated blocks with dropout, which PyTorch's checkpointing would draw for again."""
+
+    def __init__(self):
+        super().__init__()
+        parts = (nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Dropout(0.2), nn.Linear(64, 16)) for _ in range(3))
+        self.blocks = nn.Sequential(*parts)
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+def test_a_plan_that_only_recomputes_is_a_row_with_eagers_bits_where_dropout_refuses_checkpointing(kind):
+    step = planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square)
+    peak = planner.levers(step, H100, progress=False)["as given"].peak_bytes
+    machine = small(int(0.75 * peak))
+    if kind == "cpu":
+        device = replace(machine.device, kind="cpu", memory_bytes=int(0.75 * peak))
+        machine = replace(machine, devices=(device,))
+    levers = planner.levers(step, machine, evaluations=20, progress=False)
+    row = levers["recomputed by a plan"]
+    assert (row.fits, row.changes_numbers, levers["as given"].fits) == (True, Numbers.SAME, False)
+    assert (len(row.plan.swap_ins), row.plan.host_bytes) == (0, 0)
+    assert len(row.plan.order) > len(row.graph.ops)
+    assert planner.validate(row.plan, row.graph) == []
+    assert row.peak_bytes == row.plan.peak_bytes <= levers.budget_bytes < peak
+    assert row.step_seconds > levers["as given"].step_seconds
+    torch.manual_seed(3)
+    outputs, highest = run_measured(step, row.graph, row.plan)
+    assert highest <= row.peak_bytes
+    torch.manual_seed(3)
+    eager = [step.clone().eager() for _ in PAINTS]  # as the meter makes a step for each, which draw one after the other
+    assert torch.equal(outputs[0], eager[-1])
+    reason = next(one.reason for one in levers.unchangeable if one.name == "checkpointed blocks")
+    assert "keep dropout out of what torch.utils.checkpoint runs; a plan recomputes" in reason
+    assert reason.endswith('plan_swaps(..., method="recompute")')
+    swapped = {one.name for one in (levers.unchangeable if kind == "cpu" else levers)}
+    assert "swapped by a plan" in swapped
+
+
 @pytest.mark.parametrize(
     ("make", "reasons"),
     [
@@ -249,6 +301,7 @@ def test_the_table_has_a_line_for_each_row_and_the_notebooks_has_the_same_cells(
     [
         ({"step": nn.Linear(2, 2)}, "levers are for a step, not a Linear"),
         ({"machine": "h100"}, "'h100' is not a machine"),
+        ({"budget": "half"}, '"half" is not a budget'),
         ({"seed": -1}, "seed must be a whole number of 0 or more, got -1"),
         ({"evaluations": 0.5}, "evaluations must be a whole number of 0 or more, got 0.5"),
         ({"machine": planner.machine("l4", memory="100MB")}, "of memory, of which .* are reserved beside the plan"),

@@ -10,7 +10,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from planner.apply.hooks.offloading import OffloadingHooks
 from planner.apply.schedule.parts import AppliedPart
 from planner.errors import StowageError
-from planner.units import format_bytes
+from planner.units import format_apart, format_bytes
 
 
 class Applied:
@@ -23,6 +23,10 @@ class Applied:
         peak_bytes: the most bytes of saved tensors on the device when a hook is called; parameters, buffers and the
             batch are not counted, nor is what ops need beside saved tensors.
         unswapped_bytes: the same without the plan.
+        step_bytes: the most bytes that the whole step is expected to have on the device, with parameters, gradients,
+            optimizer state and temporaries; what PyTorch's allocator adds is not counted.
+        budget_bytes: of the plan.
+        advice: what to do where nothing of the plan is followed; empty otherwise.
     """
 
     def __init__(
@@ -32,9 +36,14 @@ class Applied:
         left_out: tuple[AppliedPart, ...],
         peak_bytes: int,
         unswapped_bytes: int,
+        *,
+        step_bytes: int,
+        budget_bytes: int,
+        advice: str = "",
     ) -> None:
         self.expressed, self.left_out = expressed, left_out
         self.peak_bytes, self.unswapped_bytes = peak_bytes, unswapped_bytes
+        self.step_bytes, self.budget_bytes, self.advice = step_bytes, budget_bytes, advice
         self._hooks, self._entered, self._closed = hooks, saved_tensors_hooks(hooks.pack, hooks.unpack), False
 
     @property
@@ -57,8 +66,12 @@ class Applied:
 
     def __repr__(self) -> str:
         with_plan, without = format_bytes(self.peak_bytes), format_bytes(self.unswapped_bytes)
+        whole, budget = format_apart(self.step_bytes, self.budget_bytes)
+        kept = "over" if self.step_bytes > self.budget_bytes else "within"
         lines = [
             f"saved tensors: at most {with_plan} on the device, {without} without the plan",
+            f"whole step: about {whole} on the device, {kept} the plan's budget of {budget}",
+            *([f"nothing of this plan is followed: {self.advice}"] if self.advice else []),
             *(f"expressed: {part}" for part in self.expressed),
             *(f"left out: {part}" for part in self.left_out),
         ]

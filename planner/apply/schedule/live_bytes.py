@@ -1,4 +1,4 @@
-"""The bytes of saved tensors on the device over a step, as the hooks will hold them."""
+"""The bytes on the device over a step as the hooks will hold them: of saved tensors, and of everything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
+from planner.graph import Graph
+from planner.memory import lifetimes
 
 
 def peak_bytes(calls: HookCalls, absences: Iterable[Absence]) -> int:
@@ -35,3 +37,39 @@ def peak_bytes(calls: HookCalls, absences: Iterable[Absence]) -> int:
             changes[start] += size
             changes[stop] -= size
     return int(np.cumsum(changes).max())
+
+
+def step_bytes(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> int:
+    """The most bytes that a whole step is expected to have on the device: all of it, and not saved tensors alone.
+
+    The ops run in captured order, as PyTorch runs them. What its allocator adds, by rounding and in pieces that nothing
+    fits into, is not known.
+
+    Args:
+        graph: of the step.
+        calls: of the hooks in it.
+        absences: of the saved storages.
+    """
+    life, ops = lifetimes(graph), len(graph.ops)
+    sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
+    changes = np.zeros(ops + 1, np.int64)
+    ends = life.end.astype(np.int64)
+    for storage, numbers in calls.members.items():
+        dropped = max(calls.dropped.get(number, len(calls)) for number in numbers)
+        if storage >= 0 and ends[storage] < _ops_run(calls, dropped, ops):  # autograd holds it beyond its last use
+            changes[ends[storage]] += sizes[storage]
+            changes[_ops_run(calls, dropped, ops)] -= sizes[storage]
+    for absence in absences:
+        release = max(absence.release, calls.left.get(calls.members[absence.storage][-1], len(calls)))
+        if release < absence.fetch:
+            changes[_ops_run(calls, release, ops)] -= sizes[absence.storage]
+            changes[_ops_run(calls, absence.fetch, ops)] += sizes[absence.storage]
+    live = life.live_bytes + np.cumsum(changes)[:ops]
+    for reusing in np.flatnonzero(life.reused_buffer >= 0):  # PyTorch makes the output before it frees the input
+        live[life.birth[reusing]] += sizes[life.reused_buffer[reusing]]
+    return int(live.max(initial=0))
+
+
+def _ops_run(calls: HookCalls, call: int, ops: int) -> int:
+    """How many ops have run at a call of a hook; all of them after the last call."""
+    return int(calls.position[call]) if call < len(calls) else ops

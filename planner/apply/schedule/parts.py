@@ -80,6 +80,27 @@ def left_out(graph: Graph, index: PlanIndex, calls: HookCalls, found: SavedAbsen
     return tuple(parts)
 
 
+def advice(index: PlanIndex, found: SavedAbsences) -> str:
+    """What to do instead where a plan does something and hooks do nothing of it; empty otherwise.
+
+    Args:
+        index: of the plan.
+        found: what the plan swaps and recomputes of that which autograd saves.
+    """
+    plan = index.plan
+    moves = bool(plan.swap_ins or plan.swap_outs)
+    if found.swapped or not (moves or index.repeats):
+        return ""
+    if not moves:
+        return 'it only recomputes, which hooks cannot do; plan with method="swap", or run it with planner.run'
+    if index.repeats:
+        return (
+            'it swaps no saved tensor when hooks can, and recomputes; plan with method="swap", or run it with '
+            "planner.run"
+        )
+    return "it swaps no saved tensor when hooks can; plan within a smaller budget, or run it with planner.run"
+
+
 def _part(what: str, graph: Graph, storages: Iterable[int]) -> Iterator[AppliedPart]:
     found = set(storages)
     if found:

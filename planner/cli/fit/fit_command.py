@@ -16,9 +16,9 @@ Examples:
   python -m planner fit gpt --machine h100 --over batch=1..64
   python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32
   python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json
-  python -m planner fit path/to/file.py:function --machine h200 --over batch=1..256"""
+  python -m planner fit path/to/file.py:function --machine h200 --over batch=1.."""
 
-_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", re.ASCII)
+_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})?\s*", re.ASCII)
 
 
 @click.command("fit", epilog=_EPILOG)
@@ -29,7 +29,11 @@ _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*", re
     required=True,
     help="A GPU; see `planner machines`, which also says how to change its figures.",
 )
-@click.option("--over", required=True, help="The argument to vary, its first and its last value: batch=1..64.")
+@click.option(
+    "--over",
+    required=True,
+    help="The argument to vary, its first and its last value: batch=1..64, or batch=1.. for no last one.",
+)
 @json_option
 def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
     """Find the largest batch, sequence or other size of MODEL that fits on a machine; no GPU is needed.
@@ -38,12 +42,16 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
     path/to/file.py:function, where the function takes that argument and returns a planner.TrainStep or
     planner.InferenceStep.
 
-    Op times come from a roofline. Values are found by bisection. Where the same ops run in all sizes, most are
+    Without a last value, the first one is doubled until a value does not fit, up to which all are asked about. Op times
+    come from a roofline. Values are found by bisection. Where the same ops run in all sizes, most are
     predicted from captured ones, while each answer and the next larger value are captured. Larger values that bisection
     skipped are tried too if that is quick. Ctrl-C ends it without an answer, with exit status 130.
 
     \b
     What the rows say:
+      step          MODEL with all its settings but the one that is varied
+      machine       its memory, and the host's, which a preset only assumes: l4:host_memory=64GB
+                    sets it, as memory, host_link and hosts are set
       budget        device memory for the step: what the device has without what is reserved
       reserved      memory that a process takes beside the step
       unswapped     the largest value with nothing swapped, and its peak
@@ -52,6 +60,8 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
       10% slower, 50% slower
                     the largest that is at most so much slower
       at all        the largest that a plan was found for
+      (host memory stops ...)
+                    the next value has a plan if the host has memory enough
       (the last asked for)
                     larger ones may fit: widen --over
       tried         how many values were tried, and how many of them were predicted and not captured
@@ -65,15 +75,32 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
         report(0.0, "loading the model")
         make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
         found = fit(make_step, device, {name: values}, progress=report)
-    show(facts_of(found) if as_json else rows_of(found, values), as_json)
+    step = _in_full(model, name)
+    show(facts_of(found, step, device) if as_json else rows_of(found, step, device), as_json)
 
 
-def _range(text: str) -> tuple[str, range]:
-    """The argument and the values that `batch=1..64` names."""
+def _in_full(model: str, varied: str) -> str:
+    """The text of a model of the zoo with all settings but the one that is varied, so that none has to be looked up."""
+    from planner import zoo
+
+    name, _, given = model.partition(":")
+    info = next((info for info in zoo.models() if info.name == name.strip()), None)
+    if info is None:
+        return model
+    pairs = (setting.partition("=") for setting in given.split(",") if setting.strip())
+    settings = {**info.arguments, **{key.strip(): value.strip() for key, _, value in pairs}}
+    return f"{info.name}:{','.join(f'{key}={value}' for key, value in settings.items() if key != varied)}"
+
+
+def _range(text: str) -> tuple[str, range | tuple[int, None]]:
+    """The argument and the values that `batch=1..64` names, or `batch=1..` without a last one."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise StowageError(f"cannot read --over {text!r}; write an argument, its first and its last value: batch=1..64")
-    name, first, last = match[1], int(match[2]), int(match[3])
+    name, first = match[1], int(match[2])
+    if match[3] is None:
+        return name, (first, None)
+    last = int(match[3])
     if last < first:
         raise StowageError(f"--over {text} ends below its beginning; write {name}={last}..{first}")
     return name, range(first, last + 1)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 Examples:
   python -m planner levers gpt --machine h100
+  python -m planner levers gpt --machine h100 --budget 50%
   python -m planner levers wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --json
   python -m planner levers path/to/file.py:function --machine laptop"""
 
@@ -22,8 +23,13 @@ Examples:
 @click.command("levers", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", required=True, help="See `planner machines`.")
+@click.option(
+    "--budget",
+    help="Memory for the step, beside what a process takes: 6GiB, or 50% of what it takes unswapped; without it, all "
+    "that the machine's device has.",
+)
 @json_option
-def command(model: str, machine_name: str, as_json: bool) -> None:
+def command(model: str, machine_name: str, budget: str | None, as_json: bool) -> None:
     """Say what other ways to make the step of MODEL need: batch, optimizer, precision, checkpointing, plans.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
@@ -40,7 +46,7 @@ def command(model: str, machine_name: str, as_json: bool) -> None:
     with reporting(True) as report:
         report(0.0, "loading the model")
         step, device = zoo.load(model), machine(machine_name, progress=report)
-        found = levers(step, device, progress=report)
+        found = levers(step, device, budget=budget, progress=report)
     if as_json:
         show(_facts(found), as_json)
     else:
