@@ -108,6 +108,7 @@ class Session:
         """
         _ = self.graph
         self._session_state.planned.wait()
+        searching.catch_up(self._session_state)
         return self._session_state.plan
 
     @property

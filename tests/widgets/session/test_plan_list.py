@@ -316,3 +316,66 @@ def test_a_faster_plan_that_nobody_asked_for_is_no_step_to_undo(graph: Graph) ->
     assert not listed.can_step(-1)
     listed.record(fast, cache, Job("plan"), False)
     assert listed.can_step(-1)
+
+
+def searched(session: Session, method: str) -> SwapPlan:
+    """What a short search by a method came to."""
+    session.start_search(20.0, method)
+    search = session.search
+    assert search is not None
+    return search.wait()
+
+
+def test_every_method_that_was_searched_has_a_row_though_another_plan_is_faster(tmp_path: Path) -> None:
+    session = Session(capture(zoo.load("gpt:layers=2,hidden=64,sequence=32,optimizer=adam")), budget="80%")
+    recorder = MessageRecorder(session)
+    swapped, recomputed = searched(session, "swap"), searched(session, "recompute")
+    assert recomputed.predicted.seconds > swapped.predicted.seconds
+    assert session.plan is not None
+    assert session.plan.predicted.seconds <= swapped.predicted.seconds
+    rows = {row.search: row for row in session.plans if row.search is not None}
+    assert {name: row.step_seconds for name, row in rows.items()} == {
+        "swap": swapped.predicted.seconds,
+        "recompute": recomputed.predicted.seconds,
+    }
+    slower = rows["recompute"]
+    assert not slower.shown
+    assert recorder.wait("plans", lambda plans: plans["rows"][-1]["number"] == slower.number)["rows"][-1][
+        "method"
+    ].startswith("recompute")
+    assert session.compare_plans(rows["swap"].number, slower.number).second_plan is slower.plan
+    session.write_plan(slower.number, "no copies", "slower")
+    session.save_plans(tmp_path / "plans.json")
+    session.show_plan(slower.number)
+    assert session.plan is not None
+    assert session.plan.predicted.seconds == slower.step_seconds
+    other = Session(session.graph, budget="100%")
+    other.load_plans(tmp_path / "plans.json")
+    assert [(row.name, row.note, row.step_seconds) for row in other.plans if row.note] == [
+        ("no copies", "slower", slower.step_seconds)
+    ]
+
+
+def test_a_search_has_one_row_unless_it_was_noted(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    budget = cache.feasibility.peak_bytes
+    one, other, last = (replace(plan, budget_bytes=budget) for plan in plans_of(graph, cache, (60, 70, 80)))
+    listed = plan_list.PlanList()
+    assert listed.record_best(one, cache, "swap")
+    assert not listed.record_best(one, cache, "swap")
+    assert listed.record_best(one, cache, "joint")
+    listed.record_best(other, cache, "swap")
+    assert [(row.search, row.plan) for row in listed.table(None)] == [("swap", other), ("joint", one)]
+    listed.write(1, note="keep me")
+    listed.record_best(last, cache, "swap")
+    rows = listed.table(None)
+    assert [(row.search, row.plan) for row in rows] == [("swap", other), ("joint", one), ("swap", last)]
+    assert rows[1].method == f"joint ({one.method})"
+
+
+def test_two_searches_of_a_file_that_came_to_the_same_plan_keep_their_words(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    (plan,) = plans_of(graph, cache, (60,))
+    listed, saved = plan_list.PlanList(), [(plan, cache, "", "by swap"), (plan, cache, "", "by joint")]
+    assert [row.note for row in listed.add(saved)] == ["by swap", "by joint"]
+    assert listed.add(saved) == []

@@ -27,6 +27,7 @@ class PlanRow:
         percent_of_ideal: its speed relative to infinite memory.
         bytes_moved: bytes copied in each step, both ways.
         recompute_seconds: the part of the step in which ops run again.
+        search: the method of the search whose best plan it is, such as `"swap"`; None for any other plan.
         best: whether it is the fastest of the list for its machine.
         shown: whether it is the plan that is shown.
     """
@@ -38,6 +39,7 @@ class PlanRow:
     percent_of_ideal: float
     bytes_moved: int
     recompute_seconds: float
+    search: str | None
     note: str
     best: bool
     shown: bool
@@ -54,8 +56,9 @@ class PlanRow:
 
     @property
     def method(self) -> str:
-        """The method that found it."""
-        return self.plan.method
+        """The method that was searched, with the policy that made the plan: `swap (tflms)`, or that policy alone."""
+        made = self.plan.method
+        return made if self.search in (None, made) else f"{self.search} ({made})"
 
     def cells(self) -> list[str]:
         """It as a row of text."""
