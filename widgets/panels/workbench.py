@@ -50,9 +50,14 @@ class Workbench(Panel):
     def plan(self) -> SwapPlan | None:
         """The plan that is shown, or None; blocks until the first plan at this budget was found or failed.
 
-        It is the best known one, which need not be what the last search came to, unless another was chosen.
+        It is the best known one, which need not be what the last search came to, unless another was chosen. Settable to
+        any valid plan of this step, which is then in `plans`, too.
         """
         return self.session.plan
+
+    @plan.setter
+    def plan(self, plan: SwapPlan) -> None:
+        self.session.plan = plan
 
     @property
     def plans(self) -> PlanTable:

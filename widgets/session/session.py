@@ -111,6 +111,11 @@ class Session:
         searching.catch_up(self._session_state)
         return self._session_state.plan
 
+    @plan.setter
+    def plan(self, plan: SwapPlan) -> None:
+        _ = self.plan
+        listing.show_other(self._session_state, plan)
+
     @property
     def plans(self) -> PlanTable:
         """The list of plans; blocks as `plan` does, and raises as `graph` does."""

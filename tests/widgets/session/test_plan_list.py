@@ -174,6 +174,36 @@ def test_a_plan_that_does_not_exist_is_refused(bench: Workbench) -> None:
     assert shown(bench) == before
 
 
+def test_a_plan_made_elsewhere_is_set_and_has_a_row(graph: Graph) -> None:
+    bench = Workbench(graph, machine="v100-16gb", budget="80%")
+    first = bench.plan
+    assert first is not None
+    made = plan_swaps(graph, machine("k80x8"), "60%", method="swap", time_limit=0, progress=False)
+    bench.plan = made
+    assert shown(bench) == ("k80x8", made.budget_bytes, made.predicted.seconds)
+    count = len(bench.plans)
+    bench.plan = first
+    assert shown(bench) == ("v100-16gb", first.budget_bytes, first.predicted.seconds)
+    bench.plan = made
+    assert (len(bench.plans), bench.plans[-1].shown, bench.plans[-1].method) == (count, True, made.method)
+
+
+def test_what_is_no_plan_of_the_step_is_refused_with_what_to_do(bench: Workbench) -> None:
+    before = shown(bench)
+    other = capture(zoo.load("mlp:layers=2,optimizer=adam"))
+    for plan, refusal in (
+        (3, "got int; to show a plan of the list, call show_plan with its number"),
+        (
+            plan_swaps(other, machine("v100-16gb"), "60%", method="swap", time_limit=0, progress=False),
+            "this plan is not for",
+        ),
+        (replace(bench.plans[0].plan, residencies=()), "this plan is not valid"),
+    ):
+        with pytest.raises(StowageError, match=refusal):
+            bench.plan = plan  # type: ignore[assignment]
+        assert shown(bench) == before
+
+
 def test_two_plans_are_compared(bench: Workbench) -> None:
     one, other = bench.plans[0], bench.plans[1]
     recorder = MessageRecorder(bench.session)

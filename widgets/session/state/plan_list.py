@@ -118,6 +118,11 @@ class PlanList:
             )
         return found
 
+    def find_alike(self, plan: SwapPlan) -> ListedPlan | None:
+        """The first row with this plan, whatever the budget and though one of the two was read from a file, or None."""
+        same = (one for one in self._plans.values() if one.summary.is_of(plan))
+        return next(same, None) or next((one for one in self._plans.values() if _alike(one.plan, plan)), None)
+
     def record(
         self, plan: SwapPlan, plan_cache: PlanCache, job: Job, follows_device: bool, *, unasked: bool = False
     ) -> None:
