@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,17 @@ def test_a_note_is_text_in_the_table(bench: Workbench) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     with pytest.raises(StowageError, match="at most 1,000 characters, got 1,001"):
         bench.note_plan(1, "x" * 1001)
+
+
+def test_as_text_the_table_has_a_heading_over_every_column(bench: Workbench) -> None:
+    bench.note_plan(1, "two\nlines")
+    _, heads, first, *_ = repr(bench.plans).splitlines()
+    assert re.split(r"  +", heads.strip()) == [
+        "plan", "machine", "budget", "step", "of ideal", "copied", "run again", "method", "note",
+    ]  # fmt: skip
+    cells = {"plan": "plan 1", "method": bench.plans[0].method, "note": "two lines"}
+    assert all(first[heads.index(head) :].startswith(cell) for head, cell in cells.items())
+    assert not first[: heads.index("plan")].strip(" ▸★")
 
 
 def test_a_page_asks_for_the_same_and_is_refused_by_a_notice(bench: Workbench) -> None:

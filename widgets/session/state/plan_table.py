@@ -92,7 +92,9 @@ class PlanTable(Sequence[PlanRow]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        lines = ["  ".join(cell for cell in row.cells() if cell) for row in self._rows]
+        cells = [list(_HEADS), *([" ".join(cell.split()) for cell in row.cells()] for row in self._rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells] if self._rows else []
         return "\n".join([f"<{several(len(self), 'plan')}{self._words()}>", *lines])
 
     def _repr_html_(self) -> str:
