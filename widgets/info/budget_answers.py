@@ -109,7 +109,7 @@ def get_fit(
     if verdict == "fits":
         return _room(peak, budget, device)
     moved = f", {bytes_label(swapped)} swapped" if swapped else ""
-    return Answer("Needs swap", ((bytes_label(peak - budget),), f" over{moved}"))
+    return Answer("Needs a plan", ((bytes_label(peak - budget),), f" over{moved}"))
 
 
 def get_cost(seconds: float, ideal: float, samples: int, again: str = "") -> Answer:

@@ -48,12 +48,20 @@ class Workbench(Panel):
 
     @property
     def plan(self) -> SwapPlan | None:
-        """The plan that is shown, or None; blocks until the first plan at this budget was found or failed."""
+        """The plan that is shown, or None; blocks until the first plan at this budget was found or failed.
+
+        It is the best known one, which need not be what the last search came to, unless another was chosen. Settable to
+        any valid plan of this step, which is then in `plans`, too.
+        """
         return self.session.plan
+
+    @plan.setter
+    def plan(self, plan: SwapPlan) -> None:
+        self.session.plan = plan
 
     @property
     def plans(self) -> PlanTable:
-        """The plans made so far, for all machines and budgets, the first one first; a table in a notebook.
+        """The plans shown, and the best of each search, for all machines and budgets; a table in a notebook.
 
         Blocks until the first plan at this budget was found or failed.
         """
@@ -94,6 +102,8 @@ class Workbench(Panel):
 
     def start_search(self, seconds: float | None = 30.0, method: str | None = None) -> None:
         """Start or resume the search for a faster plan at this budget; returns at once.
+
+        Its best plan has a row in `plans`, and is shown where no faster one is known; `search.wait()` waits for it.
 
         Args:
             seconds: the search pauses after this time; None for no limit.

@@ -108,7 +108,13 @@ class Session:
         """
         _ = self.graph
         self._session_state.planned.wait()
+        searching.catch_up(self._session_state)
         return self._session_state.plan
+
+    @plan.setter
+    def plan(self, plan: SwapPlan) -> None:
+        _ = self.plan
+        listing.show_other(self._session_state, plan)
 
     @property
     def plans(self) -> PlanTable:

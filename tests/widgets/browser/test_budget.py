@@ -50,9 +50,9 @@ def test_a_move_of_the_slider_changes_the_verdict_at_once_and_python_is_asked_wh
     machine = trained()["machine"]
     moves = [["drag", share / 10] for share in range(3, 9)]
     *_, least, end = page.page.evaluate(AT_ONCE, [*moves, ["key", "Home"], ["key", "End"]])
-    assert "Needs swap" in least[0]
+    assert "Needs a plan" in least[0]
     assert says(least[0], machine["step_peak_bytes"] - machine["least_bytes"])
-    assert "needs swap" in least[1]
+    assert "needs a plan" in least[1]
     assert "Fits" in end[0]
     assert says(end[0], machine["ideal_seconds"])
     assert (least[2], end[2]) == (0, 0)

@@ -35,7 +35,7 @@ def test_the_header_names_the_step_and_answers_the_three_questions(show: Show) -
     ops = page.find(".sw-fact:not(.sw-phrases)").first  # fewer than the calls counted while the step is captured
     assert "views and other calls of PyTorch are not counted" in (ops.get_attribute("title") or "")
     fit, cost, why = (page.text(f".sw-answer-box:nth-child({k})") for k in (1, 2, 3))
-    assert "Needs swap" in fit
+    assert "Needs a plan" in fit
     assert says(fit, machine["step_peak_bytes"] - recorded["budget"]["budget_bytes"])
     assert says(fit, plan["bytes_out"])
     assert says(cost, plan["step_seconds"])

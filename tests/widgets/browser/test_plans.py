@@ -21,7 +21,7 @@ NOTE = "<img src=x onerror=document.title='run'> & more"
 
 @cache
 def listed() -> RecordedMessages:
-    """Plans of two budgets and of two machines, one with a note, the first and the last compared."""
+    """Plans of two budgets and of two machines and of a search, one with a note, the first and the last compared."""
     session = Session(zoo.load(SMALL), machine="v100-16gb", budget="80%")
     for change in ("60%", "k80x8"):
         assert session.plan is not None
@@ -29,6 +29,10 @@ def listed() -> RecordedMessages:
             session.budget = change
         else:
             session.machine = change
+    assert session.plan is not None
+    session.start_search(1.0, "swap")
+    assert session.search is not None
+    session.search.wait()
     last = session.plans[-1].number
     session.write_plan(1, "the first", NOTE)
     recorder = MessageRecorder(session)
@@ -60,6 +64,8 @@ def test_a_row_for_every_plan_with_the_shown_one_and_the_best_marked(show: Show)
     stars = page.find(".sw-plan-go:has(i:text-is('★'))").count()
     assert stars == sum(row["best"] for row in rows) == len({row["machine"] for row in rows})
     assert page.text(".sw-status") == f"{len(rows)} plans"
+    assert page.find(".sw-plans-box td.method").all_inner_texts() == [row["method"] for row in rows]
+    assert rows[-1]["method"].startswith("swap")
 
 
 def test_a_note_is_shown_as_text_and_edited_in_place(show: Show) -> None:

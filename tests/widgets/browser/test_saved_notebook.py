@@ -49,7 +49,7 @@ def test_the_picture_of_the_first_plan_stands_where_the_widget_was(
     opened = reopened(server, browser)
     drawn = opened.page.locator(PICTURE)
     opened.page.screenshot(path=tmp_path / "reopened.png")
-    assert "Needs swap" in opened.page.locator(".jp-OutputArea").first.inner_text()
+    assert "Needs a plan" in opened.page.locator(".jp-OutputArea").first.inner_text()
     assert "ideal speed" in (drawn.get_attribute("alt") or "")
     assert not opened.page.locator(".sw").is_visible()
     assert opened.ours() == []

@@ -21,7 +21,7 @@ from tests.widgets.fallback.test_saved_page import LARGE, NASTY, SMALL
 from widgets.fallback import fallback_html, fallback_text, fallback_view
 from widgets.fallback.header_summary import get_answers
 from widgets.fallback.raster import blended, coverage, png
-from widgets.info import get_address_map, unswapped_peak
+from widgets.info import get_address_map, get_fit, unswapped_peak
 from widgets.messages.state_messages import budget_message, loading_message, refused_message
 from widgets.session import Session
 
@@ -44,7 +44,7 @@ def test_it_is_small_has_no_script_and_says_what_the_workbench_says(planned: Pla
     summary = get_address_map(session.graph, session.plan).summary
     for text in (re.sub("<[^>]+>", " ", shown["text/html"]), shown["text/plain"]):
         assert "Does it fit?" in text
-        assert "Needs swap" in text
+        assert "Needs a plan" in text
         assert summary in text
 
 
@@ -116,7 +116,7 @@ def test_a_view_brings_its_picture_into_the_notebook(planned: Planned) -> None:
     shown = view._repr_mimebundle_()
     assert shown is not None
     assert {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(shown[0])
-    assert "Needs swap" in shown[0]["text/html"]
+    assert "Needs a plan" in shown[0]["text/html"]
     assert shown[0]["text/plain"].startswith("gpt · ")
     view.close()
 
@@ -175,3 +175,9 @@ def test_an_image_is_a_png_of_its_pixels(colours: int) -> None:
     else:
         assert (lines[:, 1:].reshape(height, width, 3) == image).all()
         assert chunks[b"tRNS"] == b"\x00\xff\x00\xff\x00\xff"
+
+
+def test_that_a_plan_is_needed_holds_also_where_nothing_is_swapped() -> None:
+    recomputing, swapping = (get_fit("swap", 60, 100, 1000, "1 B", swapped) for swapped in (0, 10))
+    assert (recomputing.head, recomputing.rest) == ("Needs a plan", "40 B over")
+    assert (swapping.head, swapping.rest) == ("Needs a plan", "40 B over, 10 B swapped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,6 +137,17 @@ def test_a_note_is_text_in_the_table(bench: Workbench) -> None:
         bench.note_plan(1, "x" * 1001)
 
 
+def test_as_text_the_table_has_a_heading_over_every_column(bench: Workbench) -> None:
+    bench.note_plan(1, "two\nlines")
+    _, heads, first, *_ = repr(bench.plans).splitlines()
+    assert re.split(r"  +", heads.strip()) == [
+        "plan", "machine", "budget", "step", "of ideal", "copied", "run again", "method", "note",
+    ]  # fmt: skip
+    cells = {"plan": "plan 1", "method": bench.plans[0].method, "note": "two lines"}
+    assert all(first[heads.index(head) :].startswith(cell) for head, cell in cells.items())
+    assert not first[: heads.index("plan")].strip(" ▸★")
+
+
 def test_a_page_asks_for_the_same_and_is_refused_by_a_notice(bench: Workbench) -> None:
     session, recorder = bench.session, MessageRecorder(bench.session)
     session.request({"do": "write_plan", "plan": 1, "note": "from the page"})
@@ -172,6 +184,36 @@ def test_a_plan_that_does_not_exist_is_refused(bench: Workbench) -> None:
     with pytest.raises(StowageError, match="there is no plan 99; give a number from 1 to"):
         bench.show_plan(99)
     assert shown(bench) == before
+
+
+def test_a_plan_made_elsewhere_is_set_and_has_a_row(graph: Graph) -> None:
+    bench = Workbench(graph, machine="v100-16gb", budget="80%")
+    first = bench.plan
+    assert first is not None
+    made = plan_swaps(graph, machine("k80x8"), "60%", method="swap", time_limit=0, progress=False)
+    bench.plan = made
+    assert shown(bench) == ("k80x8", made.budget_bytes, made.predicted.seconds)
+    count = len(bench.plans)
+    bench.plan = first
+    assert shown(bench) == ("v100-16gb", first.budget_bytes, first.predicted.seconds)
+    bench.plan = made
+    assert (len(bench.plans), bench.plans[-1].shown, bench.plans[-1].method) == (count, True, made.method)
+
+
+def test_what_is_no_plan_of_the_step_is_refused_with_what_to_do(bench: Workbench) -> None:
+    before = shown(bench)
+    other = capture(zoo.load("mlp:layers=2,optimizer=adam"))
+    for plan, refusal in (
+        (3, "got int; to show a plan of the list, call show_plan with its number"),
+        (
+            plan_swaps(other, machine("v100-16gb"), "60%", method="swap", time_limit=0, progress=False),
+            "this plan is not for",
+        ),
+        (replace(bench.plans[0].plan, residencies=()), "this plan is not valid"),
+    ):
+        with pytest.raises(StowageError, match=refusal):
+            bench.plan = plan  # type: ignore[assignment]
+        assert shown(bench) == before
 
 
 def test_two_plans_are_compared(bench: Workbench) -> None:
@@ -316,3 +358,66 @@ def test_a_faster_plan_that_nobody_asked_for_is_no_step_to_undo(graph: Graph) ->
     assert not listed.can_step(-1)
     listed.record(fast, cache, Job("plan"), False)
     assert listed.can_step(-1)
+
+
+def searched(session: Session, method: str) -> SwapPlan:
+    """What a short search by a method came to."""
+    session.start_search(20.0, method)
+    search = session.search
+    assert search is not None
+    return search.wait()
+
+
+def test_every_method_that_was_searched_has_a_row_though_another_plan_is_faster(tmp_path: Path) -> None:
+    session = Session(capture(zoo.load("gpt:layers=2,hidden=64,sequence=32,optimizer=adam")), budget="80%")
+    recorder = MessageRecorder(session)
+    swapped, recomputed = searched(session, "swap"), searched(session, "recompute")
+    assert recomputed.predicted.seconds > swapped.predicted.seconds
+    assert session.plan is not None
+    assert session.plan.predicted.seconds <= swapped.predicted.seconds
+    rows = {row.search: row for row in session.plans if row.search is not None}
+    assert {name: row.step_seconds for name, row in rows.items()} == {
+        "swap": swapped.predicted.seconds,
+        "recompute": recomputed.predicted.seconds,
+    }
+    slower = rows["recompute"]
+    assert not slower.shown
+    assert recorder.wait("plans", lambda plans: plans["rows"][-1]["number"] == slower.number)["rows"][-1][
+        "method"
+    ].startswith("recompute")
+    assert session.compare_plans(rows["swap"].number, slower.number).second_plan is slower.plan
+    session.write_plan(slower.number, "no copies", "slower")
+    session.save_plans(tmp_path / "plans.json")
+    session.show_plan(slower.number)
+    assert session.plan is not None
+    assert session.plan.predicted.seconds == slower.step_seconds
+    other = Session(session.graph, budget="100%")
+    other.load_plans(tmp_path / "plans.json")
+    assert [(row.name, row.note, row.step_seconds) for row in other.plans if row.note] == [
+        ("no copies", "slower", slower.step_seconds)
+    ]
+
+
+def test_a_search_has_one_row_unless_it_was_noted(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    budget = cache.feasibility.peak_bytes
+    one, other, last = (replace(plan, budget_bytes=budget) for plan in plans_of(graph, cache, (60, 70, 80)))
+    listed = plan_list.PlanList()
+    assert listed.record_best(one, cache, "swap")
+    assert not listed.record_best(one, cache, "swap")
+    assert listed.record_best(one, cache, "joint")
+    listed.record_best(other, cache, "swap")
+    assert [(row.search, row.plan) for row in listed.table(None)] == [("swap", other), ("joint", one)]
+    listed.write(1, note="keep me")
+    listed.record_best(last, cache, "swap")
+    rows = listed.table(None)
+    assert [(row.search, row.plan) for row in rows] == [("swap", other), ("joint", one), ("swap", last)]
+    assert rows[1].method == f"joint ({one.method})"
+
+
+def test_two_searches_of_a_file_that_came_to_the_same_plan_keep_their_words(graph: Graph) -> None:
+    cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
+    (plan,) = plans_of(graph, cache, (60,))
+    listed, saved = plan_list.PlanList(), [(plan, cache, "", "by swap"), (plan, cache, "", "by joint")]
+    assert [row.note for row in listed.add(saved)] == ["by swap", "by joint"]
+    assert listed.add(saved) == []

@@ -11,19 +11,19 @@ from typing import Any
 from planner.errors import StowageError
 from planner.files import encoded, read_parsed, write_text
 from planner.graph import Graph
-from planner.plan import PlanComparison, compare_plans
+from planner.plan import PlanComparison, SwapPlan, compare_plans
 from planner.units import several
 from widgets.messages import MessageKind, difference_message, export_message, notice_message
 from widgets.session.partition import worker_views
 from widgets.session.plans import loading
-from widgets.session.plans.plan_file import plans_from_json, plans_to_json
+from widgets.session.plans.plan_file import SavedPlan, plans_from_json, plans_to_json
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_list import PlanView
 from widgets.session.state.plan_table import PlanTable
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks import planning
-from widgets.session.tasks.capturing import settle
+from widgets.session.tasks.capturing import graph_of_plan, settle
 
 _UNDO, _REDO = -1, 1
 
@@ -44,6 +44,26 @@ def show(session_state: SessionState, number: int) -> None:
         session_state.check_open()
         budget = session_state.plan_list.find(number).plan.budget_bytes
         _show(session_state, PlanView(number, budget, False, None))
+
+
+def show_other(session_state: SessionState, plan: SwapPlan) -> None:
+    """List a plan of the step, unless it is in the list, and show it with its machine and its budget.
+
+    Raises:
+        StowageError: it is not a plan, or not a valid one of this step, its machine is not known, or the session is
+            closed.
+    """
+    if not isinstance(plan, SwapPlan):
+        raise StowageError(
+            f"plan must be a SwapPlan of this step, got {type(plan).__name__}; to show a plan of the list, call "
+            "show_plan with its number, and to plan anew, set budget or machine, or call start_search"
+        )
+    graph_of_plan(_graph(session_state), plan)
+    loading.add(session_state, [SavedPlan(plan, "", "")])
+    with session_state.message_bus.lock:
+        listed = session_state.plan_list.find_alike(plan)
+        assert listed is not None
+        _show(session_state, PlanView(listed.number, plan.budget_bytes, False, None))
 
 
 def step(session_state: SessionState, by: int) -> None:

@@ -1,4 +1,4 @@
-"""The plans that were made, whatever the machine and the budget, and the order in which they were shown."""
+"""The plans that were shown or found by a search, whatever the machine and the budget, and what was shown when."""
 
 from __future__ import annotations
 
@@ -19,6 +19,21 @@ _MOST_VIEWS = 200
 _LONGEST_NAME, _LONGEST_NOTE = 80, 1000
 
 
+@dataclass(frozen=True)
+class SearchKey:
+    """What tells the searches of a list apart.
+
+    Args:
+        plan_cache: of the step on the machine that is planned for.
+        budget_bytes: the budget.
+        method: one of `planner.swap.METHODS`.
+    """
+
+    plan_cache: PlanCache
+    budget_bytes: int
+    method: str
+
+
 @dataclass(eq=False)
 class ListedPlan:
     """A plan of the list.
@@ -28,7 +43,7 @@ class ListedPlan:
         plan: with the budget that it was made within.
         plan_cache: of the step on its machine, with the op times and the scratch memory that it was made for.
         summary: its key figures.
-        job: the job that found it; None for a plan from a file.
+        search: the search whose best plan it is, or was when it was named or noted; None for any other plan.
         name, note: the user's words, `""` for none.
     """
 
@@ -36,7 +51,7 @@ class ListedPlan:
     plan: SwapPlan
     plan_cache: PlanCache
     summary: PlanSummary
-    job: Job | None = None
+    search: SearchKey | None = None
     name: str = ""
     note: str = ""
 
@@ -64,9 +79,10 @@ class PlanView:
 
 
 class PlanList:
-    """The plans that were shown, in the order in which they were made; hold the message bus's lock to use it.
+    """The plans that were shown or searched for, in the order made; hold the message bus's lock to use it.
 
-    A search has one row, its best plan so far. Of the points of the front, only those that were shown are here.
+    A search has a row of its own, its best plan so far, even where another row is faster or the same plan. Of the
+    points of the front, only those that were shown are here.
     """
 
     def __init__(self) -> None:
@@ -102,29 +118,52 @@ class PlanList:
             )
         return found
 
+    def find_alike(self, plan: SwapPlan) -> ListedPlan | None:
+        """The first row with this plan, whatever the budget and though one of the two was read from a file, or None."""
+        same = (one for one in self._plans.values() if one.summary.is_of(plan))
+        return next(same, None) or next((one for one in self._plans.values() if _alike(one.plan, plan)), None)
+
     def record(
         self, plan: SwapPlan, plan_cache: PlanCache, job: Job, follows_device: bool, *, unasked: bool = False
     ) -> None:
         """Record that a plan is shown, and list it unless it is there already, perhaps for another budget.
 
         Args:
-            plan, plan_cache, job, follows_device: as in `ListedPlan` and `PlanView`.
+            plan, plan_cache: as in `ListedPlan`.
+            job, follows_device: as in `PlanView`.
             unasked: whether it takes the place of a slower plan for the same budget, which nobody asked for, and which
                 is no step of its own to undo.
         """
         known = next((one for one in self._plans.values() if one.summary.is_of(plan)), None)
         if known is None:
-            summary = _summary(plan, plan_cache)
-            last = next(reversed(self._plans.values()), None)
             known = next((one for one in self._plans.values() if _alike(one.plan, plan)), None)
-            if known is not None:  # it was loaded from a file, and is found here as well
-                known.plan, known.summary = replace(plan, budget_bytes=known.plan.budget_bytes), summary
-            elif job.kind == "search" and last is not None and last.job is job and not last.marked:
-                last.plan, last.summary, known = plan, summary, last
-            else:
-                known = self._add(plan, plan_cache, job)
+            if known is None:
+                known = self._add(plan, plan_cache)
+            else:  # it was loaded from a file, and is found here as well
+                known.plan = replace(plan, budget_bytes=known.plan.budget_bytes)
+                known.summary = _summary(plan, plan_cache)
         self._show(PlanView(known.number, plan.budget_bytes, follows_device, job), unasked=unasked)
         self._drop()
+
+    def record_best(self, plan: SwapPlan, plan_cache: PlanCache, method: str) -> bool:
+        """List the best plan so far of a search, whether or not it is shown; returns whether the list changed.
+
+        It takes the place of the search's last one, unless the user named or noted that.
+
+        Args:
+            plan, plan_cache: as in `ListedPlan`.
+            method: the method of the search.
+        """
+        search = SearchKey(plan_cache, plan.budget_bytes, method)
+        last = next((one for one in reversed(self._plans.values()) if one.search == search), None)
+        if last is not None and last.summary.is_of(plan):
+            return False
+        if last is not None and not last.marked:
+            last.plan, last.summary = plan, _summary(plan, plan_cache)
+        else:
+            self._add(plan, plan_cache, search)
+            self._drop()
+        return True
 
     def add(self, plans: Sequence[tuple[SwapPlan, PlanCache, str, str]]) -> list[ListedPlan]:
         """List plans with their names and notes, but those that are there already; returns those that were new.
@@ -134,11 +173,11 @@ class PlanList:
         """
         for _, _, name, note in plans:
             _check_words(name, note)
-        new = []
+        before, new = self.plans, []  # two searches of a file may have come to the same plan
         for plan, plan_cache, name, note in plans:
-            if any(_alike(one.plan, plan) for one in self._plans.values()):
+            if any(_alike(one.plan, plan) for one in before):
                 continue
-            added = self._add(plan, plan_cache, None)
+            added = self._add(plan, plan_cache)
             added.name, added.note = name, note
             new.append(added)
         self._drop()
@@ -172,21 +211,21 @@ class PlanList:
         Args:
             shown: the plan that is shown, None while there is none.
         """
-        best = self._best()
+        best, view = self._best(), self.view if shown is not None else None
         rows = [
             PlanRow(
                 one.number, one.name or f"plan {one.number}", label_of(one.plan_cache.feasibility.machine), one.plan,
                 one.summary.percent_of_ideal, one.summary.bytes_in + one.summary.bytes_out,
-                one.summary.recompute_seconds, one.note, one.number in best,
-                shown is not None and one.summary.is_of(shown),
+                one.summary.recompute_seconds, None if one.search is None else one.search.method, one.note,
+                one.number in best, view is not None and view.number == one.number,
             )
             for one in self._plans.values()
         ]  # fmt: skip
         return PlanTable(rows, self.dropped)
 
-    def _add(self, plan: SwapPlan, plan_cache: PlanCache, job: Job | None) -> ListedPlan:
+    def _add(self, plan: SwapPlan, plan_cache: PlanCache, search: SearchKey | None = None) -> ListedPlan:
         self._made += 1
-        added = ListedPlan(self._made, plan, plan_cache, _summary(plan, plan_cache), job)
+        added = ListedPlan(self._made, plan, plan_cache, _summary(plan, plan_cache), search)
         self._plans[added.number] = added
         return added
 

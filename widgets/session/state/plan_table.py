@@ -27,6 +27,7 @@ class PlanRow:
         percent_of_ideal: its speed relative to infinite memory.
         bytes_moved: bytes copied in each step, both ways.
         recompute_seconds: the part of the step in which ops run again.
+        search: the method of the search whose best plan it is, such as `"swap"`; None for any other plan.
         best: whether it is the fastest of the list for its machine.
         shown: whether it is the plan that is shown.
     """
@@ -38,6 +39,7 @@ class PlanRow:
     percent_of_ideal: float
     bytes_moved: int
     recompute_seconds: float
+    search: str | None
     note: str
     best: bool
     shown: bool
@@ -54,8 +56,9 @@ class PlanRow:
 
     @property
     def method(self) -> str:
-        """The method that found it."""
-        return self.plan.method
+        """The method that was searched, with the policy that made the plan: `swap (tflms)`, or that policy alone."""
+        made = self.plan.method
+        return made if self.search in (None, made) else f"{self.search} ({made})"
 
     def cells(self) -> list[str]:
         """It as a row of text."""
@@ -89,7 +92,9 @@ class PlanTable(Sequence[PlanRow]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        lines = ["  ".join(cell for cell in row.cells() if cell) for row in self._rows]
+        cells = [list(_HEADS), *([" ".join(cell.split()) for cell in row.cells()] for row in self._rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells] if self._rows else []
         return "\n".join([f"<{several(len(self), 'plan')}{self._words()}>", *lines])
 
     def _repr_html_(self) -> str:

@@ -102,7 +102,7 @@ class SessionState:
             return job.current
 
     def draw(self, job: Job, plan: SwapPlan, *, placeholder: bool = False, unasked: bool = False,
-             state: str = "planned", doing: str = "", sentence: str = "") -> bool:  # fmt: skip
+             searched: bool = False, state: str = "planned", doing: str = "", sentence: str = "") -> bool:  # fmt: skip
         """Show a plan, and report the state of the budget.
 
         Args:
@@ -110,6 +110,7 @@ class SessionState:
             plan: the plan; valid unless it is a placeholder.
             placeholder: whether it is the captured step, shown because there is no plan.
             unasked: whether it takes the place of a slower plan though nobody asked for another.
+            searched: whether it is the best so far of the search at the current budget.
             state, doing, sentence: fields of the budget message.
         """
         feasibility, plan_cache = self.feasibility, self.plan_cache
@@ -126,7 +127,11 @@ class SessionState:
         with self.message_bus.lock:
             if not job.current:
                 return False
+            if self.plan is plan:  # another thread was faster
+                return True
             self.plan, self.without_plan = None if placeholder else plan, placeholder
+            if searched:
+                self.plan_list.record_best(plan, plan_cache, self.method)
             if not placeholder:
                 self.plan_list.record(plan, plan_cache, job, self.follows_device, unasked=unasked)
             self.message_bus.publish(message, self.plans_words(), self.budget_words(state, doing, sentence))

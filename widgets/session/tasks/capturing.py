@@ -81,7 +81,7 @@ def _begin(session_state: SessionState, job: Job) -> None:
         loading.progress(0.9, "working out what the step needs")
         plan = session_state.source.plan
         if plan is not None:
-            graph = _of_plan(graph, plan)
+            graph = graph_of_plan(graph, plan)
         while not _lay_out(session_state, job, loading, graph, plan):
             pass
     except Cancelled:
@@ -183,7 +183,7 @@ def _of_device(feasibility: Feasibility) -> int:
     return min(feasibility.machine.device.memory_bytes, feasibility.peak_bytes)
 
 
-def _of_plan(graph: Graph, plan: SwapPlan) -> Graph:
+def graph_of_plan(graph: Graph, plan: SwapPlan) -> Graph:
     """The graph with the scratch memory that the plan provides for.
 
     Raises:

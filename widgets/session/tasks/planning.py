@@ -51,9 +51,19 @@ def drop_search(session_state: SessionState) -> None:
     """Cancel the search at the current budget, and store it so that it can be resumed when the budget is set again."""
     if session_state.search is not None:
         session_state.search.cancel()
+        list_best(session_state, session_state.search)
         if session_state.plan_cache is not None:
             session_state.plan_cache.keep(session_state.budget_bytes, session_state.method, session_state.search)
         session_state.search = None
+
+
+def list_best(session_state: SessionState, search: SwapSearch) -> None:
+    """List the best plan of the search at the current budget, which need not be the plan that is drawn."""
+    best, plan_cache = search.best, session_state.plan_cache
+    if best is None or plan_cache is None:
+        return
+    if session_state.plan_list.record_best(best, plan_cache, session_state.method):
+        session_state.message_bus.publish(session_state.plans_words())
 
 
 def take_search(session_state: SessionState) -> None:

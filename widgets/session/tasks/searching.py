@@ -104,6 +104,14 @@ def begun(session_state: SessionState) -> SwapSearch | None:
     return session_state.search
 
 
+def catch_up(session_state: SessionState) -> None:
+    """List and show what a search that has ended came to, which its job does only when it looks next."""
+    with session_state.message_bus.lock:
+        job, search = session_state.jobs.running_job("search"), session_state.search
+    if job is not None and search is not None and search.progress.state != "running" and search.best is not None:
+        _take(session_state, job, search, search.best)
+
+
 def cancel(session_state: SessionState) -> None:
     """Stop the search; its plans are kept."""
     with session_state.message_bus.lock:
@@ -198,16 +206,18 @@ def _rest(job: Job, search: SwapSearch) -> None:
 
 
 def _take(session_state: SessionState, job: Job, search: SwapSearch, best: SwapPlan) -> None:
-    """Add a better plan to the plan cache, and show it unless a better one is shown."""
+    """Add a better plan to the plan cache and to the list, and show it unless a better one is shown."""
     with session_state.message_bus.lock:
         if not job.current or session_state.plan_cache is None:
             return
         session_state.take_over(search)
         session_state.plan_cache.add(best)
         better = session_state.plan is None or best.predicted.seconds < session_state.plan.predicted.seconds
+        if not better:
+            planning.list_best(session_state, search)
         sweeping.publish(session_state)
     if better:
-        session_state.draw(job, best)
+        session_state.draw(job, best, searched=True)
 
 
 def _rate(recent: deque[tuple[float, int]]) -> float:

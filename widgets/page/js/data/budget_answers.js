@@ -42,7 +42,7 @@ export function withinOther({ plan, budget, budget_bytes: wanted, machine }) {
   return !plan || plan.placeholder || plan.budget_bytes === wanted ? '' : `within ${bytesText(plan.budget_bytes)}`;
 }
 
-export const VERDICTS = { fits: 'fits', swap: 'needs swap', impossible: 'impossible' };
+export const VERDICTS = { fits: 'fits', swap: 'needs a plan', impossible: 'impossible' };
 
 // Whether no op waits, so that no plan can be faster.
 export const isIdeal = (seconds, ideal) => seconds <= ideal * 1.00005;
@@ -66,7 +66,7 @@ function fit({ machine }, { bytes, verdict, plan }) {
   }
   if (device && bytes > device && peak > device) return tooLarge(machine);
   if (verdict === 'fits') return room(peak, bytes, device);
-  const head = 'Needs swap';
+  const head = 'Needs a plan'; // which swaps, recomputes or both
   const swapped = plan?.bytes_out ? `, ${bytesText(plan.bytes_out)} swapped` : '';
   return { head, parts: [[bytesText(peak - bytes)], ` over${swapped}`] };
 }
