@@ -140,6 +140,9 @@ def fit(
                 sizes.needs(value)
         if any(answer.value is None for answer in found):  # what the smallest value takes says why
             sizes.needs(values[0], captured=True)
+        for answer in found:  # an answer of which only the peak was asked is told in full as well
+            if answer.value is not None:
+                sizes.needs(answer.value, captured=True)
         known = 0
         while known != len(captured):  # what one answer captures may be a larger one of another
             known, criteria = len(captured), _criteria(shares, budget)

@@ -72,6 +72,15 @@ def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_d
     assert shares == sorted(shares)
 
 
+def test_every_answer_is_among_what_was_tried_also_in_steps_too_large_to_try_all_that_was_captured(monkeypatch):
+    monkeypatch.setattr(planner.fit.fitting, "_MOST_SCANNED_OPS", 0)
+    for values in ((1, None), range(1, 4097)):
+        found = planner.fit(MLP, small("v100-16gb", 4 * 2**20), {"batch": values}, progress=False)
+        tried = {needs.value for needs in found.tried}
+        answers = found.unswapped, found.full_speed, *found.slower.values(), found.at_all
+        assert {answer.value for answer in answers if answer.value is not None} <= tried
+
+
 def test_an_argument_that_takes_no_memory_needs_a_last_value():
     with pytest.raises(StowageError, match="batch=1073741824 still fits; name a last value"):
         planner.fit(lambda batch: MLP(batch=4), PRESETS["h100"], {"batch": (2**28, None)}, progress=False)
