@@ -210,17 +210,20 @@ def interruptibly(work: Callable[[], T], stop: CancelToken) -> T:
     watcher = Thread(target=watch, name="stowage stop", daemon=True)
     watcher.start()
     try:
-        result = work()
-    except BaseException as error:
-        if isinstance(behind_system_error(error), Left):
-            ended.set()
+        try:
+            result = work()
+        except BaseException as error:
+            if isinstance(behind_system_error(error), Left):
+                ended.set()
+                watcher.join()
+                raise Cancelled from None
+            with suppress(Left):
+                end()
             watcher.join()
-            raise Cancelled from None
+            raise
         with suppress(Left):
             end()
         watcher.join()
-        raise
-    with suppress(Left):
-        end()
-    watcher.join()
-    return result
+        return result
+    finally:
+        ended.set()  # also where it was raised between the work and its end, and leaves by itself
