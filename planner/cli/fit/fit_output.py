@@ -41,7 +41,7 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
             return _none(found, tried[values[0]], unswapped=unswapped)
         needs = tried[answer.value]
         takes = format_bytes(needs.unswapped_bytes) if unswapped else _speed(needs)
-        by_host = found.stopped_by_host and answer.value == found.at_all.value
+        by_host = found.stopped_by_host and answer.value == found.at_all.value and not unswapped
         stop = f" (host memory stops {found.over}={values[values.index(answer.value) + 1]})" if by_host else ""
         return f"{found.over}={answer.value}: {takes}{stop}{_caveats(answer, values)}"
 
