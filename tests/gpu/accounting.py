@@ -18,7 +18,6 @@ import torch
 from planner import run
 from planner.capture import capture
 from planner.cli.run import _show
-from planner.errors import StowageError
 from planner.machine import PRESETS
 from planner.memory import step_peak
 from planner.plan import SwapPlan
@@ -28,6 +27,7 @@ from planner.run.devices.accelerator.accelerator_streams import AcceleratorStrea
 from planner.run.devices.cuda.memory_cap import SLACK_BYTES
 from planner.swap import plan_swaps
 from tests.gpu.allocator import MIB, TOTAL, Allocator
+from tests.gpu.program import refusal
 from tests.gpu.stand_in import stand_in
 from tests.run.steps import mlp
 
@@ -63,15 +63,6 @@ def taking(allocator: Allocator, scratch: int = 0, kept: int = 0) -> Iterator[No
         finally:
             for size in held:
                 allocator.give_back(size)
-
-
-def refusal(call: Callable[[], Any]) -> str:
-    """Why a call is refused; empty if it is not."""
-    try:
-        call()
-    except StowageError as error:
-        return str(error)
-    return ""
 
 
 def ran(plan: SwapPlan | None = None, **options: Any) -> Any:

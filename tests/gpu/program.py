@@ -1,4 +1,4 @@
-"""What a program prints that changes its process for good."""
+"""Programs that change their process for good: what they print, and what they are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from planner.errors import StowageError
 
 
 def printed_by(module: str, **variables: str) -> dict[str, Any]:
@@ -16,3 +19,12 @@ def printed_by(module: str, **variables: str) -> dict[str, Any]:
     assert ended.returncode == 0, ended.stderr[-3000:]
     printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return printed
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """Why a call is refused; empty if it is not."""
+    try:
+        call()
+    except StowageError as error:
+        return str(error)
+    return ""

@@ -15,7 +15,6 @@ from torch.nn.functional import relu
 
 from planner import run
 from planner.capture import capture
-from planner.errors import StowageError
 from planner.machine import PRESETS
 from planner.progress import Progress
 from planner.run import DEVICES, same_bits
@@ -26,6 +25,7 @@ from planner.selftest.stage_checks import Stages
 from planner.step import SGD, Step, TrainStep
 from planner.swap import plan_swaps
 from planner.zoo import load
+from tests.gpu.program import refusal
 from tests.gpu.stand_in import Runtime, stand_in
 from tests.run.steps import convolutions, lstm, mlp
 from widgets.session import Session
@@ -149,15 +149,6 @@ def driver() -> dict[str, Any]:
         "failed": failed,
         "still recording": torch._C._len_torch_dispatch_stack(),
     }  # fmt: skip
-
-
-def refusal(call: Callable[[], Any]) -> str:
-    """Why a call is refused; empty if it is not."""
-    try:
-        call()
-    except StowageError as error:
-        return str(error)
-    return ""
 
 
 def not_pinned(runtime: Runtime) -> str:
