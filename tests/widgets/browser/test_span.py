@@ -1,14 +1,16 @@
 """A span of time, of addresses or of both is selected by a drag or by keys, and summed up as Python sums it up."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from planner.capture import capture
 from planner.graph import Graph
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, Timeline
 from planner.profile import machine
 from planner.swap import plan_swaps
 from planner.zoo import load
@@ -26,6 +28,8 @@ KIND_LABELS = {
     "gradients": "Gradient", "workspace": "Workspace",
 }  # fmt: skip
 SHOWN = 6
+#: Share of the step that the page leaves out at both ends of a span.
+TIE = 1e-9
 #: Budget and method of a plan that runs ops again.
 RECOMPUTED = ("80%", "recompute")
 
@@ -75,9 +79,16 @@ def expected(page: Shown, *which: str) -> SpanSums:
     graph, plan, _ = planned(*which)
     span = selection(page)
     assert span is not None
-    (start, stop), step = sorted(span["time"] or (0, 1)), plan.predicted.seconds
+    (start, stop), timeline = sorted(span["time"] or (0, 1)), as_sent(plan.predicted)
     low, high = sorted(span["addresses"] or (0, plan.peak_bytes))
-    return get_span_sums(graph, plan, (start * step, stop * step), (low, high))
+    seconds = ((start + TIE) * timeline.seconds, (stop - TIE) * timeline.seconds)
+    return get_span_sums(graph, plan, seconds, (low, high), timeline)
+
+
+def as_sent(timeline: Timeline) -> Timeline:
+    """The times that the page has, which are of half the digits: a copy that is partly in a span shows the rest."""
+    spans = {lane: span.astype(np.float32).astype(np.float64) for lane, span in timeline.spans.items()}
+    return replace(timeline, spans=spans)
 
 
 def rows(page: Shown, label: str) -> list[tuple[str, str]]:
@@ -215,7 +226,7 @@ def test_shift_with_arrows_extends_the_selected_op_by_ops(page: Shown) -> None:
     def assert_is(stays: float, moves: float, first: int, last: int) -> None:
         ends = [float(share) * seconds for share in (selection(page) or {})["time"]]
         assert ends == pytest.approx([stays, moves], rel=1e-5)
-        assert_sums_are_those_of_python(page, get_span_sums(graph, plan, (first, last + 1), axis="slots"))
+        assert_sums_are_those_of_python(page, get_span_sums(graph, plan, (first, last + 1), None, as_sent(plan.predicted), "slots"))
 
     page.plot("streams").focus()
     page.press(*["ArrowRight"] * 6)
