@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import StowageError
-from planner.fit.size_model import SizeModel
+from planner.fit.size_model import SizeModel, structure
 from planner.graph import Graph, Kind
 from planner.swap import live_sets
 
@@ -49,7 +49,8 @@ class SizedGraphs:
         sets = live_sets(first)
         place = self._guess(values[start], first, sets, most_bytes)
         near = self.capture_of(values[place])
-        other = self._guess(values[place], near, live_sets(near), most_bytes)
+        alike = structure(near) == structure(first)
+        other = self._guess(values[place], near, sets if alike else live_sets(near), most_bytes)
         if other == place:
             other = place + 1 if place + 1 < len(values) else place - 1
         sizes = values[place], values[other]

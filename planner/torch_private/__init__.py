@@ -23,6 +23,7 @@ from planner.torch_private.fake_tensors import (
     FakeTensorMode,
     addresses_refused,
     device_of,
+    fake_tensor,
     quiet,
     tracing_hidden,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "default_store",
     "device_of",
     "fake_call",
+    "fake_tensor",
     "forward_sequence",
     "functional_form",
     "has_gradient_hooks",
