@@ -24,6 +24,20 @@ class OutputFile(click.Path):
         return path
 
 
+class Phrases(tuple[str, ...]):
+    """A fact in phrases that follow each other on a line as long as there is room; none is broken that fits on one."""
+
+    def lines(self, width: int) -> str:
+        """The phrases with as few line breaks between them as a terminal of that width allows."""
+        lines: list[str] = []
+        for phrase in self:
+            if lines and len(lines[-1]) + 1 + len(phrase) <= width:
+                lines[-1] += f" {phrase}"
+            else:
+                lines.append(phrase)
+        return "\n".join(lines)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -41,11 +55,13 @@ def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    for name, value in {**facts, **(replacements or {})}.items():
-        if value is ...:
-            continue
-        table.add_row(name.replace("_", " "), _value_text(name, value))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    shown = {name: value for name, value in {**facts, **(replacements or {})}.items() if value is not ...}
+    room = console.width - max(map(len, shown), default=0) - 2
+    for name, value in shown.items():
+        text = value.lines(room) if isinstance(value, Phrases) else _value_text(name, value)
+        table.add_row(name.replace("_", " "), text)
+    console.print(table)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
