@@ -1,10 +1,10 @@
-"""Output of the commands: one table for people, or one JSON object for programs."""
+"""Output of the commands: one table for people, or one JSON object for programs, and how both are explained in help."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,6 +13,9 @@ from rich.table import Table
 
 from planner.files import refuse_unwritable
 from planner.units import format_bytes
+
+#: Columns that an example may take beside the indentation of help.
+_WIDTH = 78
 
 
 class OutputFile(click.Path):
@@ -39,6 +42,26 @@ class Phrases(tuple[str, ...]):
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def examples(*commands: str) -> str:
+    """The text that click prints at the end of a help, with long commands continued on a second line as shells read it.
+
+    Args:
+        commands: lines to type.
+    """
+    lines = [line for command in commands for line in _lines(command)]
+    return "\n".join(["\b", "Examples:" if len(commands) > 1 else "Example:", *lines])
+
+
+def _lines(command: str) -> Iterator[str]:
+    line = " "
+    for word in command.replace(" --", "\n--").split("\n"):
+        if len(line) + 1 + len(word) > _WIDTH - len(" \\"):
+            yield f"{line} \\"
+            line = "     "
+        line += f" {word}"
+    yield line
 
 
 def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, Any] | None = None) -> None:
@@ -70,6 +93,17 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def show_paragraph(text: str, indentation: int = 0) -> None:
+    """Print sentences with line breaks between words, for the width of the terminal.
+
+    Args:
+        text: the sentences.
+        indentation: spaces before each line.
+    """
+    indent = " " * indentation
+    click.echo(click.wrap_text(text, Console().width, indent, indent))
 
 
 def _value_text(name: str, value: Any) -> str:

@@ -7,21 +7,21 @@ import re
 import click
 
 from planner.cli.fit.fit_output import facts_of, rows_of
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show
 from planner.errors import StowageError
 from planner.progress import reporting
 
-_EPILOG = """\b
-Examples:
-  python -m planner fit gpt --machine h100 --over batch=1..64
-  python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32
-  python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json
-  python -m planner fit path/to/file.py:function --machine h200 --over batch=1.."""
+_EPILOG = examples(
+    "python -m planner fit gpt --machine h100 --over batch=1..64",
+    "python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32",
+    "python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json",
+    "python -m planner fit path/to/file.py:function --machine h200 --over batch=1..",
+)
 
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})?\s*", re.ASCII)
 
 
-@click.command("fit", epilog=_EPILOG)
+@click.command("fit", short_help="The largest batch or other size that fits on a machine.", epilog=_EPILOG)
 @click.argument("model")
 @click.option(
     "--machine",
