@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.errors import StowageError
+from planner.fit.failing_sizes import SizeFailedError
 from planner.fit.size_model import SizeModel, structure
 from planner.graph import Graph, Kind
 from planner.swap import live_sets
@@ -64,7 +64,7 @@ class SizedGraphs:
         """The place and the graph of the smallest size; of one in the middle if the smallest cannot be captured."""
         try:
             return 0, self.capture_of(self._values[0])
-        except StowageError:
+        except SizeFailedError:
             middle = len(self._values) // 2
             return middle, self.capture_of(self._values[middle])
 

@@ -26,6 +26,7 @@ from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.hooks.hooks import Hooks, refuse_hooks
 from planner.capture.record.composites import as_in_eager
 from planner.capture.record.concrete_values import Steering
+from planner.capture.record.known_positions import refuse_positions_out_of_range
 from planner.capture.record.non_torch_rng import unchanged_generators
 from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder
@@ -216,6 +217,7 @@ def _trace(
                 draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
+        refuse_positions_out_of_range(recorder.events, recorder.constants)
         _refuse_other_memory(found, before, [_memory(fakes.get(id(member.tensor))) for member in found])
         used = {layout.storage for event in recorder.events for layout in event.arguments}
         for member in found:
