@@ -84,7 +84,7 @@ class FollowedState:
         brought = self._team.bring(self._state)
         with uninterrupted():
             self._generator.set_state(made.drawn)
-            self._writeback.keep({key: self._state[key] for key in brought})
+            self._writeback.keep({key: self._state[key] for key in brought}, skipped=made.skipped)
             if effects is None:
                 self._guard.noted()
             else:

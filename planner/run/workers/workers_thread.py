@@ -199,7 +199,7 @@ class WorkersThread(BackgroundRun):
                 except StowageError as error:  # the state is here already
                     failure = failure or error
             with uninterrupted():
-                writeback.keep(state, steps=self.keeper.unsaved)
+                writeback.keep(state, steps=self.keeper.unsaved, skipped=team.skipped == self.keeper.unsaved)
                 self.keeper.unsaved = 0
             writeback.settle()
         if failure is not None:
