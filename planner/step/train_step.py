@@ -304,6 +304,8 @@ class TrainStep(Step):
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = optimizer.build(_trainable(model.parameters()))
         optimizer_state.complete(optimizer)
+        if self.scaler is not None:
+            private.scaler_state(self.scaler, _device_of(model))  # made now, as ordinary tensors
         return Live(model, batch, optimizer, self.scheduler, self.scaler)
 
     def _precision(self, batch: Any) -> Any:

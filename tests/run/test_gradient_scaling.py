@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -214,6 +215,13 @@ def test_each_gradient_is_unscaled_by_a_call_of_its_own_so_that_it_may_leave_the
     gradients = sum(storage.bytes for storage in graph.storages if storage.name.endswith(".grad"))
     most = max(sum(graph.storages[storage].bytes for storage in graph.reads[op.id]) for op in calls)
     assert most < 0.7 * gradients
+
+
+def test_an_eager_step_that_is_broken_off_leaves_the_scaler_ready_for_the_next() -> None:
+    step = step_of(*made_model("adamw"), GradScaler("cpu"), clip_norm=1.0)
+    with patch.object(nn.utils, "clip_grad_norm_", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        step.eager()
+    assert run(step, steps=1, check=True).wait().mismatches == ()
 
 
 def test_a_disabled_scaler_is_none() -> None:

@@ -117,7 +117,6 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
     checked: str = "no step"
     launched_together: str = ""
     measured_busy: bool = False
-    skipped: list[int] = field(default_factory=list)
     made_with: Counter[BatchShapes] = field(default_factory=Counter)
 
     def add(self, record: StepRecord, executor: Executor, *, smaller: bool) -> None:
@@ -131,9 +130,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
         self.peak_bytes = max(self.peak_bytes, executor.peak_bytes)
         self.scratch_bytes = max(self.scratch_bytes, executor.scratch_bytes)
         self.library_bytes = max(self.library_bytes, executor.library_bytes)
-        if record.skipped:
-            self.skipped.append(len(self.seconds))
-        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
+        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds, skipped=record.skipped)
 
     def timelines_by_plan(self) -> tuple[Timeline, ...]:
         """The timelines of those of the last steps that had a batch of the size of the step's own."""

@@ -90,7 +90,7 @@ class FollowedState:
             else:
                 self._restless = not effects.settles
                 self._guard = MutationGuard(self._step, self._state, CpuDevice.differs)
-            self._done.add(made.record, made.outputs)
+            self._done.add(made.record, made.outputs, skipped=made.skipped)
         if self._checkpoints is not None:
             self._checkpoints.after_step(self._team, self._state, 0, made.drawn)
 

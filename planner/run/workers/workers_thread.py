@@ -225,7 +225,7 @@ class WorkersThread(BackgroundRun):
                 drawn = made.drawn
                 self._generator.set_state(drawn)
                 outputs += [made.outputs[0]] if self.asked.check else []
-                self.done.add(made.record, made.outputs)
+                self.done.add(made.record, made.outputs, skipped=made.skipped)
                 if feed.draws:
                     with global_state_lock():
                         torch.set_rng_state(drawn)

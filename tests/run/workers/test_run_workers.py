@@ -98,6 +98,7 @@ def test_gradient_scaling_skips_the_steps_that_eager_skips():
         result = run_workers(step, parts, batches=batches[:3], progress=False).wait()
         run = run_workers(step, parts, steps=0, progress=False)
         losses = [*result.losses, *run.steps(batches[3:])]
+        assert result.skipped == (0, 2)
         run.close()
         assert losses == pytest.approx([float(eager.eager(batch)) for batch in batches], rel=1e-9)
         assert result.bytes_counted == result.bytes_predicted
