@@ -47,7 +47,7 @@ def made_batches(count: int = 6) -> list[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def loss(model: nn.Module, batch: Any) -> torch.Tensor:
-    found: torch.Tensor = (model(batch[0]).float() - batch[1]).square().mean()
+    found: torch.Tensor = (model(batch[0]).to(batch[1].dtype) - batch[1]).square().mean()
     return found
 
 
@@ -215,6 +215,17 @@ def test_each_gradient_is_unscaled_by_a_call_of_its_own_so_that_it_may_leave_the
     gradients = sum(storage.bytes for storage in graph.storages if storage.name.endswith(".grad"))
     most = max(sum(graph.storages[storage].bytes for storage in graph.reads[op.id]) for op in calls)
     assert most < 0.7 * gradients
+
+
+def test_the_scale_is_in_single_precision_whatever_the_default_is() -> None:
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        step = step_of(*made_model("adamw"), GradScaler("cpu", **SETTINGS), autocast=None)
+        assert step.state()["optimizer/0.weight/step"].dtype is torch.float64
+        assert run(step, steps=3, check=True).wait().mismatches == ()
+    finally:
+        torch.set_default_dtype(default)
 
 
 def test_an_eager_step_that_is_broken_off_leaves_the_scaler_ready_for_the_next() -> None:

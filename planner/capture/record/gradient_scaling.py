@@ -8,7 +8,7 @@ import torch
 from torch.amp.grad_scaler import GradScaler
 
 from planner import torch_private as private
-from planner.capture.record.optimizer_kernels import PersistentTensor
+from planner.capture.record.optimizer_kernels import PersistentTensor, Skipping
 from planner.capture.record.recorder import Recorder
 from planner.errors import StowageError
 from planner.graph import Kind
@@ -35,7 +35,7 @@ class TracedScaler:
         self._scaler = scaler
         self._recorder, self._parameters = recorder, parameters
         with recorder.fake:
-            self._scale = torch.empty((), device=device)
+            self._scale = torch.empty((), dtype=torch.float32, device=device)
             self._growth_tracker = torch.empty((), dtype=torch.int32, device=device)
         self._found_inf: torch.Tensor | None = None
 
@@ -73,16 +73,17 @@ class TracedScaler:
         with torch.no_grad():
             # in double precision, as in PyTorch's own scaler
             inverse = self._scale.double().reciprocal().float()
-            self._found_inf = torch.zeros((), device=self._scale.device)
+            self._found_inf = torch.zeros((), dtype=torch.float32, device=self._scale.device)
             for gradient in gradients:
                 private.unscale(gradient, self._found_inf, inverse)
 
-    def overflow(self) -> tuple[Layout, Layout]:
-        """Record whether the step updates nothing; returns the number that is not 0 then, and that as a bool."""
+    def overflow(self) -> tuple[Layout, Skipping]:
+        """Record whether the step updates nothing; returns the number that is 1 then and else 0, and what is of it."""
         assert self._found_inf is not None
         with torch.no_grad(), self._recorder.fake, self._recorder:
-            overflowed = self._found_inf != 0
-        return self._recorder.layout(self._found_inf), self._recorder.layout(overflowed)
+            made = self._found_inf, self._found_inf != 0, 1 - self._found_inf
+        found_inf, overflowed, counted = map(self._recorder.layout, made)
+        return found_inf, Skipping(overflowed, counted)
 
     def update(self) -> None:
         """Record the adaptation of the scale."""

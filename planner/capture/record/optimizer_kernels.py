@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -38,6 +38,18 @@ class PersistentTensor:
     replaced: Layout | None = None
 
 
+class Skipping(NamedTuple):
+    """What says in a step whether it updates nothing, as the gradient scaler found a gradient that is not finite.
+
+    Args:
+        overflowed: a bool, whether it updates nothing.
+        counted: a number, by how much step counts grow: 0 or 1.
+    """
+
+    overflowed: Layout
+    counted: Layout
+
+
 class Updates:
     """Adds the optimizer's calls to the recording; `states` and `scalars` are what they additionally need.
 
@@ -46,13 +58,13 @@ class Updates:
     Args:
         step, found: the step and its module tensors.
         recorder: of the step.
-        overflowed: the bool that says whether the step updates nothing; None if it always updates.
+        skipping: says whether the step updates nothing; None if it always updates.
     """
 
     def __init__(
-        self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor], overflowed: Layout | None
+        self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor], skipping: Skipping | None
     ) -> None:
-        self._overflowed = overflowed
+        self._skipping = skipping
         self.states: list[PersistentTensor] = []
         self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
         self.representatives: dict[str, str] = {}
@@ -84,7 +96,7 @@ class Updates:
                     states = {key: self._state(parameters[name], key) for key in state_names(group)}
                     scalar = self._scalar(place, group, name)
                     line = self._lines.get(parameters[name].layout.storage, "")
-                    kernels = _Kernels(self._recorder, parameters[name].module, line, self._overflowed)
+                    kernels = _Kernels(self._recorder, parameters[name].module, line, self._skipping)
                     _emit(kernels, group, parameters[name].layout, gradients[name], states, scalar)
 
     def _state(self, parameter: PersistentTensor, key: str) -> Layout:
@@ -126,11 +138,11 @@ class _Kernels:
     Args:
         recorder: of the step.
         module, line: of the parameter.
-        overflowed: the bool that says whether the step updates nothing; None if it always updates.
+        skipping: says whether the step updates nothing; None if it always updates.
     """
 
-    def __init__(self, recorder: Recorder, module: str, line: str, overflowed: Layout | None) -> None:
-        self._recorder, self._module, self._line, self._overflowed = recorder, module, line, overflowed
+    def __init__(self, recorder: Recorder, module: str, line: str, skipping: Skipping | None) -> None:
+        self._recorder, self._module, self._line, self._skipping = recorder, module, line, skipping
         self._updated: dict[Layout, Layout] = {}
 
     def new(self, target: Any, *args: Any, **kwargs: Any) -> Layout:
@@ -139,7 +151,7 @@ class _Kernels:
 
     def update(self, target: Any, state: Layout, *args: Any, **kwargs: Any) -> None:
         """Add a call that updates a persistent tensor, its first argument."""
-        if self._overflowed is None:
+        if self._skipping is None:
             self._in_place(target, state, *args, **kwargs)
         elif state in self._updated:
             self._in_place(target, self._updated[state], *args, **kwargs)
@@ -148,13 +160,17 @@ class _Kernels:
 
     def finish(self, state: Layout) -> None:
         """Write what has become of a persistent tensor to it, which no later call of this step updates."""
-        if self._overflowed is not None:
+        if self._skipping is not None:
             updated = self._updated.pop(state)
-            self._in_place(_ATEN.where.self_out, self._overflowed, state, updated, out=state)
+            self._in_place(_ATEN.where.self_out, self._skipping.overflowed, state, updated, out=state)
+
+    def count(self, steps: Layout) -> None:
+        """Count this step."""
+        self._in_place(_ATEN.add_.Tensor, steps, 1 if self._skipping is None else self._skipping.counted)
 
     def keep_larger(self, state: Layout, other: Layout) -> None:
         """Update a persistent tensor to the maximum of it and another."""
-        if self._overflowed is None:
+        if self._skipping is None:
             self._in_place(_ATEN.maximum.out, state, other, out=state)
         else:
             self._updated[state] = self.new(_ATEN.maximum.default, state, other)
@@ -176,8 +192,7 @@ def _emit(
     if group.get("maximize", False):
         gradient = new(_ATEN.neg.default, gradient)
     if adam:
-        update(_ATEN.add_.Tensor, state["step"], 1)
-        finish(state["step"])
+        kernels.count(state["step"])
     if group["weight_decay"] != 0:
         if adam and group.get("decoupled_weight_decay", False):
             update(_ATEN.mul_.Tensor, parameter, scalar("1-lr*weight_decay"))

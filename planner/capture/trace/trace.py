@@ -251,8 +251,8 @@ def _trace(
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         check_interrupted()
         progress(0.7, "adding the optimizer")
-        overflow, overflowed = (None, None) if scaler is None else scaler.overflow()
-        updates = Updates(step, recorder, found, overflowed)
+        overflow, skipping = (None, None) if scaler is None else scaler.overflow()
+        updates = Updates(step, recorder, found, skipping)
         updates.emit(groups, persistent, gradients)
         if scaler is not None:
             scaler.update()
