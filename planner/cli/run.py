@@ -159,6 +159,7 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "predicted_step_seconds": result.predicted_step_seconds,
             "eager_step_seconds": median(result.eager_step_seconds) if result.eager_step_seconds else None,
             "losses": result.losses,
+            **({"skipped": result.skipped} if result.skipped else {}),
             "mismatches": len(result.mismatches),
             "mismatched": mismatched,
             "compared": result.compared,

@@ -126,6 +126,18 @@ def test_a_given_model_batch_and_optimizer_stay_as_they_are_even_where_a_row_is_
     assert reasons["parameters in bfloat16"].startswith("the live optimizer has states")
 
 
+def test_a_gradient_scaler_is_kept_and_that_of_the_given_step_stays_as_it_is():
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**60, growth_interval=3)
+    given = planner.zoo.load("mlp:layers=2,hidden=32,batch=16")
+    given.scaler = scaler
+    levers = planner.levers(given, planner.machine("laptop"), progress=False)
+    assert levers["as given"].step.scaler.get_growth_interval() == 3
+    changed = levers["2 micro-batches"].step
+    assert planner.run(changed, steps=2, check=True, progress=False).wait().mismatches == ()
+    assert changed.scaler.state_dict() != scaler.state_dict()
+    assert scaler.state_dict() == torch.amp.GradScaler("cpu", init_scale=2.0**60, growth_interval=3).state_dict()
+
+
 def test_a_model_that_a_function_returns_again_and_again_stays_as_it_is_too():
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     before = state(model)

@@ -188,9 +188,10 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             args, kwargs: its arguments, with layouts in place of tensors.
             module: path of the module that it belongs to.
             source: the line that it belongs to.
-            like: the result is a new tensor with this layout; without it, the call updates its first argument.
+            like: the result is a new tensor with this layout; without it, the call updates its argument `out`, or else
+                its first one.
         """
-        result: Layout = args[0] if like is None else self.fresh(like)
+        result: Layout = kwargs.get("out", args[0]) if like is None else self.fresh(like)
         self.events.append(Event(target, args, kwargs, (result,), self.phase, module, source))
         return result
 
