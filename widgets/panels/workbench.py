@@ -101,7 +101,10 @@ class Workbench(Panel):
         return self.session.run
 
     def start_search(self, seconds: float | None = 30.0, method: str | None = None) -> None:
-        """Start or resume the search for a faster plan at this budget; returns at once.
+        """Start the search for a faster plan at this budget, or go on with it; returns at once.
+
+        A search that has paused or was cancelled goes on from where it was, and one that is running is left as it is.
+        Another method has a search of its own, to which the one that is running gives way.
 
         Its best plan has a row in `plans`, and is shown where no faster one is known; `search.wait()` waits for it.
 

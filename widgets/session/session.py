@@ -143,7 +143,12 @@ class Session:
         return self._session_state.source.step, self._session_state.graph or self._session_state.source.graph
 
     def start_search(self, seconds: float | None = searching.LIMIT_SECONDS, method: str | None = None) -> None:
-        """Start or resume the search at this budget; blocks until the capture has ended, then returns at once.
+        """Start the search at this budget, or go on with it.
+
+        Blocks until the capture and a change of the machine have ended, then returns at once.
+
+        A search that has paused or was cancelled goes on from where it was, and one that is running is left as it is.
+        Another method has a search of its own, to which the one that is running gives way.
 
         Args:
             seconds: the search pauses after this time; None for no limit.
@@ -155,6 +160,7 @@ class Session:
         """
         _ = self.graph
         check_limits(seconds)
+        capturing.wait_for_machine(self._session_state)
         if method is not None:
             searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)
