@@ -41,6 +41,11 @@ class SearchHandle(ABC, Generic[S, P]):
         """The best plan so far, always a valid one; None before there is any."""
 
     @property
+    def running(self) -> bool:
+        """Whether it goes on: False once it was cancelled, though it takes a moment to stop, or has ended or paused."""
+        return self._runner.state == "running" and not self._runner.cancelled.requested
+
+    @property
     def error(self) -> BaseException | None:
         """The error that ended the search, if any."""
         return self._runner.error

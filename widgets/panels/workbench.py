@@ -101,7 +101,10 @@ class Workbench(Panel):
         return self.session.run
 
     def start_search(self, seconds: float | None = 30.0, method: str | None = None) -> None:
-        """Start or resume the search for a faster plan at this budget; returns at once.
+        """Start the search for a faster plan at this budget, or go on with it; returns at once.
+
+        A search that has paused or was cancelled goes on from where it was, and one that is running is left as it is.
+        Another method has a search of its own, to which the one that is running gives way.
 
         Its best plan has a row in `plans`, and is shown where no faster one is known; `search.wait()` waits for it.
 
@@ -116,16 +119,16 @@ class Workbench(Panel):
         self.session.start_search(seconds, method)
         self._show("search")
 
-    def show_plan(self, number: int) -> None:
+    def show_plan(self, plan: int | str) -> None:
         """Go back to a plan of the list, with its machine and its budget; returns at once.
 
         Args:
-            number: of the plan, counted from 1 as in the list.
+            plan: its number, counted from 1, or its name in the list.
 
         Raises:
-            StowageError: there is no such plan.
+            StowageError: there is not exactly one such plan.
         """
-        self.session.show_plan(number)
+        self.session.show_plan(plan)
 
     def undo(self) -> None:
         """Show the plan, machine and budget that were shown before.
@@ -143,26 +146,26 @@ class Workbench(Panel):
         """
         self.session.step_plans(1)
 
-    def note_plan(self, number: int, note: str | None = None, *, name: str | None = None) -> None:
+    def note_plan(self, plan: int | str, note: str | None = None, *, name: str | None = None) -> None:
         """Write a note on a plan of the list, or name it; a plan with a name or a note is never dropped.
 
         Args:
-            number: of the plan, counted from 1 as in the list.
+            plan: its number, counted from 1, or its name in the list.
             note, name: the new words, `""` for none; by default those that it has.
 
         Raises:
-            StowageError: there is no such plan, or the text is too long.
+            StowageError: there is not exactly one such plan, or the text is too long.
         """
-        self.session.write_plan(number, name, note)
+        self.session.write_plan(plan, name, note)
 
-    def compare_plans(self, first: int, second: int) -> PlanComparison:
+    def compare_plans(self, first: int | str, second: int | str) -> PlanComparison:
         """Say in what two plans of the list differ; `widgets.compare_plans` draws the result.
 
         Args:
-            first, second: their numbers.
+            first, second: their numbers, or their names in the list.
 
         Raises:
-            StowageError: there is no such plan, or the two provide for different scratch memory.
+            StowageError: there is not exactly one such plan, or the two provide for different scratch memory.
         """
         return self.session.compare_plans(first, second)
 
@@ -170,7 +173,7 @@ class Workbench(Panel):
         """Save the list of plans, with names and notes, as JSON.
 
         Raises:
-            StowageError: the file cannot be written; an existing one is left unchanged.
+            StowageError: `path` is no path, or the file cannot be written; an existing one is left unchanged.
         """
         self.session.save_plans(path)
 
@@ -178,8 +181,8 @@ class Workbench(Panel):
         """Add the plans of a file to the list, but those that are there already; returns how many were new.
 
         Raises:
-            StowageError: the file cannot be read, is of another step, holds a plan that is not valid, or one for a
-                machine that is not known; then the list is as it was.
+            StowageError: `path` is no path, or the file cannot be read, is of another step, holds a plan that is not
+                valid, or one for a machine that is not known; then the list is as it was.
         """
         return self.session.load_plans(path)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import finalize
 
 from planner.errors import StowageError
+from planner.files import PATH, require_arguments
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.memory import parse_budget
@@ -143,7 +144,12 @@ class Session:
         return self._session_state.source.step, self._session_state.graph or self._session_state.source.graph
 
     def start_search(self, seconds: float | None = searching.LIMIT_SECONDS, method: str | None = None) -> None:
-        """Start or resume the search at this budget; blocks until the capture has ended, then returns at once.
+        """Start the search at this budget, or go on with it.
+
+        Blocks until the capture and a change of the machine have ended, then returns at once.
+
+        A search that has paused or was cancelled goes on from where it was, and one that is running is left as it is.
+        Another method has a search of its own, to which the one that is running gives way.
 
         Args:
             seconds: the search pauses after this time; None for no limit.
@@ -155,21 +161,22 @@ class Session:
         """
         _ = self.graph
         check_limits(seconds)
+        capturing.wait_for_machine(self._session_state)
         if method is not None:
             searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)
 
-    def show_plan(self, number: int) -> None:
+    def show_plan(self, plan: int | str) -> None:
         """Show a plan of the list, with its machine and its budget; blocks until it can be, then returns at once.
 
         Args:
-            number: of the plan, as in the list.
+            plan: its number, or its name in the list.
 
         Raises:
-            StowageError: there is no such plan, the session is closed, or as `graph` does.
+            StowageError: there is not exactly one such plan, the session is closed, or as `graph` does.
         """
         _ = self.plan
-        listing.show(self._session_state, number)
+        listing.show(self._session_state, plan)
 
     def step_plans(self, by: int) -> None:
         """Show what was shown before (-1) or, after that, what came next (1).
@@ -183,33 +190,40 @@ class Session:
         _ = self.plan
         listing.step(self._session_state, by)
 
-    def write_plan(self, number: int, name: str | None = None, note: str | None = None) -> None:
+    def write_plan(self, plan: int | str, name: str | None = None, note: str | None = None) -> None:
         """Set the name or the note of a plan of the list.
 
         Args:
-            number: of the plan.
+            plan: its number, or its name in the list.
             name, note: the new words, `""` for none; by default those that it has.
 
         Raises:
-            StowageError: there is no such plan, the text is too long, the session is closed, or as `graph` does.
+            StowageError: there is not exactly one such plan, the text is too long, the session is closed, or as
+                `graph` does.
         """
         _ = self.plan
-        listing.write(self._session_state, number, name, note)
+        listing.write(self._session_state, plan, name, note)
 
-    def compare_plans(self, first: int, second: int) -> PlanComparison:
+    def compare_plans(self, first: int | str, second: int | str) -> PlanComparison:
         """Compare two plans of the list.
 
         Args:
-            first, second: their numbers.
+            first, second: their numbers, or their names in the list.
 
         Raises:
-            StowageError: there is no such plan, the two provide for different scratch memory, or as `graph` does.
+            StowageError: there is not exactly one such plan, the two provide for different scratch memory, or as
+                `graph` does.
         """
         _ = self.plan
         return listing.compare(self._session_state, first, second)
 
     def save_plans(self, path: str | Path) -> None:
-        """Save the list of plans; raises a StowageError if the file cannot be written."""
+        """Save the list of plans.
+
+        Raises:
+            StowageError: `path` is no path, or the file cannot be written; an existing one is left unchanged.
+        """
+        require_arguments("save_plans", path=(path, PATH))
         _ = self.plan
         listing.save(self._session_state, path)
 
@@ -217,9 +231,10 @@ class Session:
         """Add the plans of a file to the list; returns how many were new.
 
         Raises:
-            StowageError: the file cannot be read, is of another step, holds a plan that is not valid, or one for a
-                machine that is not known; then the list is as it was.
+            StowageError: `path` is no path, or the file cannot be read, is of another step, holds a plan that is not
+                valid, or one for a machine that is not known; then the list is as it was.
         """
+        require_arguments("load_plans", path=(path, PATH))
         _ = self.plan
         return listing.load(self._session_state, path)
 

@@ -129,7 +129,7 @@ class Slow(Machine):
         return super().__getattribute__(name)
 
 
-def test_a_search_begun_while_another_machine_is_looked_at_ends_and_its_plans_are_not_for_that_one(
+def test_a_search_begun_in_the_page_while_another_machine_is_looked_at_ends_and_its_plans_are_not_for_that_one(
     graph: Graph,
 ) -> None:
     session = Session(graph, machine="v100-16gb", budget="40%")
@@ -137,7 +137,7 @@ def test_a_search_begun_while_another_machine_is_looked_at_ends_and_its_plans_ar
     recorder.planned()
     laptop = machine("laptop")
     session.machine = Slow("slow", laptop.devices, laptop.host_link, laptop.host_memory_bytes)
-    session.start_search(None)
+    session.request({"do": "search"})
     recorder.wait("search", lambda search: search["evaluations"] > 0)
     search = session.search
     assert search is not None

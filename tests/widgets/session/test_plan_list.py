@@ -23,6 +23,7 @@ from widgets.session import Session
 from widgets.session.state import plan_list
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.saved_plan import SavedPlan
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,43 @@ def test_a_plan_that_does_not_exist_is_refused(bench: Workbench) -> None:
     assert shown(bench) == before
 
 
+def test_a_plan_is_shown_named_and_compared_by_the_name_in_the_list(bench: Workbench) -> None:
+    bench.note_plan("plan 1", name="baseline")
+    first = bench.plans[0]
+    bench.show_plan("baseline")
+    assert shown(bench) == ("v100-16gb", first.budget_bytes, first.step_seconds)
+    bench.show_plan("plan 2")
+    assert [row.number for row in bench.plans if row.shown] == [2]
+    assert bench.compare_plans("baseline", "plan 2").first_plan is first.plan
+    with pytest.raises(StowageError, match=r"there is no plan 'plan 1'; give a number from 1 to \d, or 'baseline'$"):
+        bench.show_plan("plan 1")
+    bench.note_plan(2, name="baseline")
+    with pytest.raises(StowageError, match=r"^2 plans are named 'baseline'; give the number of one, 1 or 2$"):
+        bench.show_plan("baseline")
+    for other in (None, True, 1.5, ["baseline"]):
+        with pytest.raises(StowageError, match=r"^there is no plan .*; give a number from 1"):
+            bench.show_plan(other)  # type: ignore[arg-type]
+
+
+def test_what_is_no_file_of_plans_is_refused_with_what_to_give(bench: Workbench, tmp_path: Path) -> None:
+    before = [row.number for row in bench.plans]
+    (tmp_path / "notes.txt").write_text("plan 1 is the best")
+    for path, refusal in (
+        (None, r"^load_plans takes the path; the path must be a str or a Path, got None$"),
+        (3, r"must be a str or a Path, got int$"),
+        ([tmp_path], r"must be a str or a Path, got list$"),
+        (bench.plans, r"must be a str or a Path, got PlanTable$"),
+        (tmp_path, r"^cannot read .*: Is a directory; check the path$"),
+        (tmp_path / "missing.json", r"^cannot read .*missing\.json: No such file or directory; check the path$"),
+        (tmp_path / "notes.txt", r"notes\.txt: this is not a list of plans: the JSON breaks off or is malformed"),
+    ):
+        with pytest.raises(StowageError, match=refusal):
+            bench.load_plans(path)  # type: ignore[arg-type]
+    with pytest.raises(StowageError, match=r"^save_plans takes the path; .* got None$"):
+        bench.save_plans(None)  # type: ignore[arg-type]
+    assert [row.number for row in bench.plans] == before
+
+
 def test_a_plan_made_elsewhere_is_set_and_has_a_row(graph: Graph) -> None:
     bench = Workbench(graph, machine="v100-16gb", budget="80%")
     first = bench.plan
@@ -343,7 +381,7 @@ def test_a_plan_that_is_found_again_after_it_was_loaded_has_one_row(graph: Graph
     cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
     (found,) = plans_of(graph, cache, (60,))
     listed = plan_list.PlanList()
-    listed.add([(plan_from_json(plan_to_json(found)), cache, "baseline", "")])
+    listed.add([(SavedPlan(plan_from_json(plan_to_json(found)), "baseline"), cache)])
     listed.record(found, cache, Job("plan"), False)
     assert [(row.name, row.shown) for row in listed.table(found)] == [("baseline", True)]
 
@@ -398,6 +436,42 @@ def test_every_method_that_was_searched_has_a_row_though_another_plan_is_faster(
     ]
 
 
+def test_a_loaded_plan_keeps_the_method_that_was_searched_and_a_new_search_has_its_own_row(
+    graph: Graph, tmp_path: Path
+) -> None:
+    session, path = Session(graph, machine="v100-16gb", budget="50%"), tmp_path / "plans.json"
+    searched(session, "joint")
+    session.save_plans(path)
+    other = Session(graph, machine="v100-16gb", budget="50%")
+    before = len(other.plans)
+    other.load_plans(path)
+    loaded = other.plans[before:]
+    saved = [row for row in session.plans if row.search == "joint"]
+    assert [(row.method, row.step_seconds) for row in loaded if row.search] == [
+        (row.method, row.step_seconds) for row in saved
+    ]
+    assert loaded[-1].method.startswith("joint")
+    assert other.load_plans(path) == 0
+    searched(other, "joint")
+    first, _ = (row.plan for row in other.plans if row.search == "joint")
+    assert first is loaded[-1].plan
+    other.save_plans(tmp_path / "again.json")  # a list that was loaded is saved with as much
+    third = Session(graph, machine="v100-16gb", budget="50%")
+    third.load_plans(tmp_path / "again.json")
+    assert [row.method for row in third.plans if row.search] == [row.method for row in other.plans if row.search]
+
+
+def test_a_list_of_another_version_of_the_file_is_refused_in_one_sentence(bench: Workbench, tmp_path: Path) -> None:
+    path = tmp_path / "plans.json"
+    bench.save_plans(path)
+    path.write_text(path.read_text().replace('"version":2,"graph"', '"version":1,"graph"'))
+    with pytest.raises(StowageError) as refused:
+        bench.load_plans(path)
+    assert str(refused.value) == (
+        f"{path}: this list of plans has version '1' and this program reads version 2; save the list again"
+    )
+
+
 def test_a_search_has_one_row_unless_it_was_noted(graph: Graph) -> None:
     cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
     budget = cache.feasibility.peak_bytes
@@ -418,6 +492,6 @@ def test_a_search_has_one_row_unless_it_was_noted(graph: Graph) -> None:
 def test_two_searches_of_a_file_that_came_to_the_same_plan_keep_their_words(graph: Graph) -> None:
     cache = PlanCache(assess_feasibility(graph, machine("v100-16gb")))
     (plan,) = plans_of(graph, cache, (60,))
-    listed, saved = plan_list.PlanList(), [(plan, cache, "", "by swap"), (plan, cache, "", "by joint")]
+    listed, saved = plan_list.PlanList(), [(SavedPlan(plan, note=note), cache) for note in ("by swap", "by joint")]
     assert [row.note for row in listed.add(saved)] == ["by swap", "by joint"]
     assert listed.add(saved) == []

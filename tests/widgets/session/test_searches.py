@@ -142,6 +142,51 @@ def test_asked_for_twice_it_is_one_search(session: Session) -> None:
     assert session.search is search
 
 
+@pytest.mark.parametrize("ended", ["its time is up", "it was cancelled", "it was cancelled in the page"])
+def test_asked_for_again_a_search_goes_on_from_where_it_stopped(session: Session, ended: str) -> None:
+    session.start_search(0.2 if ended == "its time is up" else None, "swap")
+    search = session.search
+    assert search is not None
+    while search.best is None:
+        time.sleep(0.01)
+    if ended == "it was cancelled":
+        search.cancel()
+    elif ended == "it was cancelled in the page":
+        session.request({"do": "cancel"})
+    best, before = search.wait(progress=False), search.progress.evaluations
+    session.start_search(None, "swap")  # at once, before the page has been sent how it ended
+    assert session.search is search
+    while search.progress.evaluations <= before:
+        assert search.progress.state == "running"
+        time.sleep(0.01)
+    search.cancel()
+    assert search.wait(progress=False).predicted.seconds <= best.predicted.seconds
+    assert [row.plan for row in session.plans if row.search == "swap"] == [search.best]
+
+
+def test_asked_for_in_the_page_a_search_that_is_there_goes_on(session: Session) -> None:
+    session.start_search(0.2, "swap")
+    search = session.search
+    assert search is not None
+    search.wait(progress=False)
+    session.request({"do": "search"})
+    assert session.search is search
+    assert search.progress.state == "running"
+    session.request({"do": "cancel"})
+
+
+def test_a_search_that_is_asked_for_while_the_machine_changes_is_one_for_the_new_machine(session: Session) -> None:
+    session.machine = "k80x8"
+    session.start_search(None, "swap")
+    search = session.search
+    assert search is not None
+    while search.best is None:
+        time.sleep(0.01)
+    assert search.best.machine == "k80x8"
+    assert session.search is search
+    session.request({"do": "cancel"})
+
+
 def test_where_nothing_is_to_be_found_it_says_why(graph: Graph) -> None:
     session = Session(graph, budget="100%")
     recorder = MessageRecorder(session)

@@ -16,11 +16,12 @@ from planner.units import several
 from widgets.messages import MessageKind, difference_message, export_message, notice_message
 from widgets.session.partition import worker_views
 from widgets.session.plans import loading
-from widgets.session.plans.plan_file import SavedPlan, plans_from_json, plans_to_json
+from widgets.session.plans.plan_file import plans_from_json, plans_to_json
 from widgets.session.state.feature import Feature
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_list import PlanView
 from widgets.session.state.plan_table import PlanTable
+from widgets.session.state.saved_plan import SavedPlan
 from widgets.session.state.session_state import SessionState, sentence_of
 from widgets.session.tasks import planning
 from widgets.session.tasks.capturing import graph_of_plan, settle
@@ -34,16 +35,16 @@ def table(session_state: SessionState) -> PlanTable:
         return session_state.plan_list.table(session_state.plan)
 
 
-def show(session_state: SessionState, number: int) -> None:
-    """Show a plan of the list, with its machine and its budget.
+def show(session_state: SessionState, plan: int | str) -> None:
+    """Show a plan of the list, given by number or name, with its machine and its budget.
 
     Raises:
         StowageError: there is no such plan, or the session is closed.
     """
     with session_state.message_bus.lock:
         session_state.check_open()
-        budget = session_state.plan_list.find(number).plan.budget_bytes
-        _show(session_state, PlanView(number, budget, False, None))
+        listed = session_state.plan_list.find(plan)
+        _show(session_state, PlanView(listed.number, listed.plan.budget_bytes, False, None))
 
 
 def show_other(session_state: SessionState, plan: SwapPlan) -> None:
@@ -59,7 +60,7 @@ def show_other(session_state: SessionState, plan: SwapPlan) -> None:
             "show_plan with its number, and to plan anew, set budget or machine, or call start_search"
         )
     graph_of_plan(_graph(session_state), plan)
-    loading.add(session_state, [SavedPlan(plan, "", "")])
+    loading.add(session_state, [SavedPlan(plan)])
     with session_state.message_bus.lock:
         listed = session_state.plan_list.find_alike(plan)
         assert listed is not None
@@ -82,7 +83,7 @@ def step(session_state: SessionState, by: int) -> None:
         _show(session_state, view)
 
 
-def write(session_state: SessionState, number: int, name: str | None = None, note: str | None = None) -> None:
+def write(session_state: SessionState, plan: int | str, name: str | None = None, note: str | None = None) -> None:
     """Set the name or the note of a plan.
 
     Raises:
@@ -90,12 +91,12 @@ def write(session_state: SessionState, number: int, name: str | None = None, not
     """
     with session_state.message_bus.lock:
         session_state.check_open()
-        session_state.plan_list.write(number, name, note)
+        session_state.plan_list.write(plan, name, note)
         session_state.message_bus.publish(session_state.plans_words())
 
 
-def compare(session_state: SessionState, first: int, second: int) -> PlanComparison:
-    """Compare two plans of the list.
+def compare(session_state: SessionState, first: int | str, second: int | str) -> PlanComparison:
+    """Compare two plans of the list, given by number or name.
 
     Raises:
         StowageError: there is no such plan, or the two provide for different scratch memory.

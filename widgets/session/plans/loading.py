@@ -10,9 +10,9 @@ from planner.errors import StowageError
 from planner.machine import Machine
 from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import assess_feasibility
-from widgets.session.plans.plan_file import SavedPlan
 from widgets.session.state import machines
 from widgets.session.state.plan_cache import PlanCache
+from widgets.session.state.saved_plan import SavedPlan
 from widgets.session.state.session_state import SessionState
 from widgets.session.tasks import planning, sweeping
 from widgets.session.tasks.capturing import settle
@@ -27,7 +27,7 @@ def add(session_state: SessionState, saved: list[SavedPlan]) -> int:
         StowageError: a plan is for a machine that is not known, a name or a note is too long, or the session is closed.
     """
     made = dict[str, list[PlanCache]]()
-    plans = [(one.plan, _cache_of(session_state, one.plan, made), one.name, one.note) for one in saved]
+    plans = [(one, _cache_of(session_state, one.plan, made)) for one in saved]
     with session_state.message_bus.lock:
         session_state.check_open()
         new = session_state.plan_list.add(plans)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from planner import json_fields
@@ -12,24 +11,12 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.json_fields import DamageError, Envelope
 from planner.plan import SwapPlan, plan_from_json, plan_to_json
+from planner.swap import METHODS
 from widgets.session.state.plan_list import ListedPlan
+from widgets.session.state.saved_plan import SavedPlan
 from widgets.session.state.session_state import problems_of
 
-_ENVELOPE = Envelope("list of plans", "stowage-plans", 1, "save the list again", frozenset({"graph", "plans"}))
-
-
-@dataclass(frozen=True, eq=False)
-class SavedPlan:
-    """A plan of a file.
-
-    Args:
-        plan: a valid plan of the step.
-        name, note: the user's words, `""` for none.
-    """
-
-    plan: SwapPlan
-    name: str
-    note: str
+_ENVELOPE = Envelope("list of plans", "stowage-plans", 2, "save the list again", frozenset({"graph", "plans"}))
 
 
 def plans_to_json(graph: Graph, plans: Sequence[ListedPlan]) -> str:
@@ -38,7 +25,10 @@ def plans_to_json(graph: Graph, plans: Sequence[ListedPlan]) -> str:
     Raises:
         StowageError: the name of a machine or method is too long to be saved.
     """
-    rows = [{"name": one.name, "note": one.note, "plan": json.loads(plan_to_json(one.plan))} for one in plans]
+    rows = [
+        {"name": one.name, "note": one.note, "searched": one.searched, "plan": json.loads(plan_to_json(one.plan))}
+        for one in plans
+    ]
     return _ENVELOPE.seal({"graph": fingerprint(graph), "plans": rows})
 
 
@@ -57,13 +47,23 @@ def plans_from_json(text: str, graph: Graph) -> list[SavedPlan]:
         of = json_fields.text(data["graph"], "graph")
         rows = json_fields.objects(data["plans"], "plans")
         for row in rows:
-            json_fields.same_names(row, {"name", "note", "plan"}, "plans")
-        words = [(json_fields.text(row["name"], "name"), json_fields.text(row["note"], "note")) for row in rows]
+            json_fields.same_names(row, {"name", "note", "searched", "plan"}, "plans")
+        words = [
+            (json_fields.text(row["name"], "name"), json_fields.text(row["note"], "note"), _method(row["searched"]))
+            for row in rows
+        ]
     except DamageError as error:
         raise StowageError(f"this list of plans is damaged: {error}; save the list again") from error
     if of != fingerprint(graph):
         raise StowageError(f"these plans are not of {graph.name}: open the step or graph that they were made for")
     return [SavedPlan(_read(row["plan"], graph), *named) for row, named in zip(rows, words, strict=True)]
+
+
+def _method(value: Any) -> str | None:
+    method = None if value is None else json_fields.text(value, "searched")
+    if method is not None and method not in METHODS:
+        raise DamageError(f"searched holds {method[:40]!r}, which is not a search method")
+    return method
 
 
 def _read(fields: Any, graph: Graph) -> SwapPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from planner.errors import StowageError
 from planner.plan import PlanSummary, SwapPlan
@@ -11,10 +12,13 @@ from widgets.messages import label_of
 from widgets.session.state.jobs import Job
 from widgets.session.state.plan_cache import PlanCache
 from widgets.session.state.plan_table import PlanRow, PlanTable
+from widgets.session.state.saved_plan import SavedPlan
 
 #: Limits on plans that have neither a name nor a note, and on what can be undone.
 MOST_PLANS = 100
 _MOST_VIEWS = 200
+#: How many names are listed where a plan is not found.
+_MOST_NAMES = 6
 #: The longest name and note, in characters.
 _LONGEST_NAME, _LONGEST_NOTE = 80, 1000
 
@@ -45,6 +49,8 @@ class ListedPlan:
         summary: its key figures.
         search: the search whose best plan it is, or was when it was named or noted; None for any other plan.
         name, note: the user's words, `""` for none.
+        searched: the method of the search whose best plan it is, also of one that ended before the list was saved;
+            None for any other plan.
     """
 
     number: int
@@ -54,6 +60,12 @@ class ListedPlan:
     search: SearchKey | None = None
     name: str = ""
     note: str = ""
+    searched: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """Its name in the list."""
+        return self.name or f"plan {self.number}"
 
     @property
     def marked(self) -> bool:
@@ -102,21 +114,21 @@ class PlanList:
         """What was shown last, None before there is any."""
         return self._views[self._at] if self._views else None
 
-    def find(self, number: int) -> ListedPlan:
-        """The plan of a number.
+    def find(self, plan: int | str) -> ListedPlan:
+        """The plan of a number, or of the name that the list shows for it.
 
         Raises:
-            StowageError: there is none.
+            StowageError: there is none, or several have this name.
         """
-        found = self._plans.get(number)
-        if found is None:
-            numbers = sorted(self._plans)
-            known = f"give a number from {numbers[0]} to {numbers[-1]}" if numbers else "wait for the first one"
-            gone = isinstance(number, int) and 0 < number <= self._made
-            raise StowageError(
-                f"plan {number} was dropped; {known}" if gone else f"there is no plan {number!r}; {known}"
-            )
-        return found
+        is_number = isinstance(plan, Integral) and not isinstance(plan, bool)
+        found = [one for one in self._plans.values() if plan == (one.number if is_number else one.shown_name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            numbers = _either([one.number for one in found])
+            raise StowageError(f"{len(found)} plans are named {plan!r}; give the number of one, {numbers}")
+        gone = is_number and 0 < int(plan) <= self._made
+        raise StowageError(f"{f'plan {plan} was dropped' if gone else f'there is no plan {plan!r}'}; {self._known()}")
 
     def find_alike(self, plan: SwapPlan) -> ListedPlan | None:
         """The first row with this plan, whatever the budget and though one of the two was read from a file, or None."""
@@ -165,34 +177,39 @@ class PlanList:
             self._drop()
         return True
 
-    def add(self, plans: Sequence[tuple[SwapPlan, PlanCache, str, str]]) -> list[ListedPlan]:
-        """List plans with their names and notes, but those that are there already; returns those that were new.
+    def add(self, saved: Sequence[tuple[SavedPlan, PlanCache]]) -> list[ListedPlan]:
+        """List plans of a file, but those that are there already; returns those that were new.
+
+        No search that begins here takes the place of one, which may be faster than what it finds.
+
+        Args:
+            saved: each with its plan cache, as in `ListedPlan`.
 
         Raises:
             StowageError: a name or a note is too long; then none is listed.
         """
-        for _, _, name, note in plans:
-            _check_words(name, note)
+        for one, _ in saved:
+            _check_words(one.name, one.note)
         before, new = self.plans, []  # two searches of a file may have come to the same plan
-        for plan, plan_cache, name, note in plans:
-            if any(_alike(one.plan, plan) for one in before):
+        for one, plan_cache in saved:
+            if any(one.searched in (None, each.searched) and _alike(each.plan, one.plan) for each in before):
                 continue
-            added = self._add(plan, plan_cache)
-            added.name, added.note = name, note
+            added = self._add(one.plan, plan_cache)
+            added.name, added.note, added.searched = one.name, one.note, one.searched
             new.append(added)
         self._drop()
         return new
 
-    def write(self, number: int, name: str | None = None, note: str | None = None) -> None:
+    def write(self, plan: int | str, name: str | None = None, note: str | None = None) -> None:
         """Set the name or the note of a plan.
 
         Raises:
             StowageError: there is no such plan, or the text is too long.
         """
-        plan = self.find(number)
+        found = self.find(plan)
         _check_words(name, note)
-        plan.name = plan.name if name is None else "" if name.strip() == f"plan {number}" else name.strip()
-        plan.note = plan.note if note is None else note.strip()
+        found.name = found.name if name is None else "" if name.strip() == f"plan {found.number}" else name.strip()
+        found.note = found.note if note is None else note.strip()
 
     def step(self, by: int) -> PlanView | None:
         """Go back (-1) or forward (1) in what was shown; returns what is to be shown, None if there is nothing."""
@@ -214,18 +231,29 @@ class PlanList:
         best, view = self._best(), self.view if shown is not None else None
         rows = [
             PlanRow(
-                one.number, one.name or f"plan {one.number}", label_of(one.plan_cache.feasibility.machine), one.plan,
+                one.number, one.shown_name, label_of(one.plan_cache.feasibility.machine), one.plan,
                 one.summary.percent_of_ideal, one.summary.bytes_in + one.summary.bytes_out,
-                one.summary.recompute_seconds, None if one.search is None else one.search.method, one.note,
+                one.summary.recompute_seconds, one.searched, one.note,
                 one.number in best, view is not None and view.number == one.number,
             )
             for one in self._plans.values()
         ]  # fmt: skip
         return PlanTable(rows, self.dropped)
 
+    def _known(self) -> str:
+        """What plans there are, as advice."""
+        if not self._plans:
+            return "wait for the first one"
+        numbers, names = sorted(self._plans), [repr(one.name) for one in self._plans.values() if one.name]
+        others = f", or {_either(names[:_MOST_NAMES])}" if names else ""
+        return f"give a number from {numbers[0]} to {numbers[-1]}{others}"
+
     def _add(self, plan: SwapPlan, plan_cache: PlanCache, search: SearchKey | None = None) -> ListedPlan:
         self._made += 1
-        added = ListedPlan(self._made, plan, plan_cache, _summary(plan, plan_cache), search)
+        added = ListedPlan(
+            self._made, plan, plan_cache, _summary(plan, plan_cache), search,
+            searched=None if search is None else search.method,
+        )  # fmt: skip
         self._plans[added.number] = added
         return added
 
@@ -269,6 +297,11 @@ class PlanList:
         now = self.view
         self._views = [view for view in self._views if view.number in self._plans]
         self._at = self._views.index(now) if now is not None else -1
+
+
+def _either(choices: Sequence[object]) -> str:
+    *others, last = map(str, choices)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _check_words(name: str | None, note: str | None) -> None:

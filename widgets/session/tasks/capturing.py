@@ -68,6 +68,12 @@ def change_machine(session_state: SessionState, name: str | Machine) -> None:
             session_state.planned.set()  # the session is closed
 
 
+def wait_for_machine(session_state: SessionState) -> None:
+    """Wait until the machine that was last asked for is the one that is planned for, or was refused."""
+    while (job := session_state.jobs.running_job("machine")) is not None:
+        job.under_way.wait()
+
+
 def _begin(session_state: SessionState, job: Job) -> None:
     loading, title = Loading(session_state, job), "This step cannot be captured"
     try:

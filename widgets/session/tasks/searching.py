@@ -22,8 +22,8 @@ _LOOK_SECONDS = 0.02
 _PACKING_SHARE = 0.04
 
 
-def begin(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
-    """Search within the budget; does nothing while a search is running.
+def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
+    """Go on with the search at this budget by this method, or begin it; does nothing while it runs.
 
     Args:
         session_state: the session state.
@@ -34,34 +34,16 @@ def begin(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) ->
     """
     with session_state.message_bus.lock:
         session_state.check_open()
-        if session_state.feasibility is None:
-            raise StowageError("there is nothing to search yet: wait until the step is captured")
-        verdict = session_state.feasibility.verdict(session_state.budget_bytes)
-        if verdict != "swap":
-            why = "the step fits" if verdict == "fits" else "no plan can exist within this budget"
-            raise StowageError(f"there is nothing to search for: {why}")
-        if session_state.jobs.running("search"):
+        if _under_way(session_state):
             return
-        session_state.jobs.drop("plan")  # the search tries the same policies first
-        session_state.planned.set()
-        if session_state.search is not None:
-            session_state.search.cancel()
-        session_state.search = None
-        _start(session_state, seconds, seconds)
-
-
-def resume(session_state: SessionState, seconds: float | None = LIMIT_SECONDS) -> None:
-    """Resume the search that was cancelled or has paused; start one if there is none.
-
-    Raises:
-        StowageError: as `begin` does.
-    """
-    with session_state.message_bus.lock:
-        session_state.check_open()
-        if session_state.search is None:
-            begin(session_state, seconds)
-        elif not session_state.jobs.running("search"):
-            _start(session_state, seconds, None if seconds is None else session_state.search.progress.seconds + seconds)
+        search, spent = session_state.search, 0.0
+        if search is not None:
+            spent = search.progress.seconds
+        else:
+            _check_searchable(session_state)
+            session_state.jobs.drop("plan")  # the search tries the same policies first
+            session_state.planned.set()
+        _start(session_state, seconds, None if seconds is None else spent + seconds)
 
 
 def choose_method(session_state: SessionState, method: str, seconds: float | None = LIMIT_SECONDS) -> None:
@@ -80,7 +62,7 @@ def choose_method(session_state: SessionState, method: str, seconds: float | Non
         session_state.check_open()
         if method == session_state.method:
             return
-        running = session_state.jobs.running("search")
+        running = _under_way(session_state)
         session_state.jobs.drop("search")
         planning.drop_search(session_state)
         session_state.method = method
@@ -95,12 +77,10 @@ def choose_method(session_state: SessionState, method: str, seconds: float | Non
 
 
 def begun(session_state: SessionState) -> SwapSearch | None:
-    """The search, or None; blocks while a requested search is being created."""
-    with session_state.message_bus.lock:
-        job = session_state.jobs.running_job("search")
-        if session_state.search is not None or job is None:
-            return session_state.search
-    job.under_way.wait()
+    """The search, or None; blocks while a requested search is being created or resumed."""
+    job = session_state.jobs.running_job("search")
+    if job is not None:
+        job.under_way.wait()
     return session_state.search
 
 
@@ -119,6 +99,28 @@ def cancel(session_state: SessionState) -> None:
             if session_state.search is not None:
                 session_state.search.cancel()
             session_state.message_bus.publish(words(session_state, "cancelled", 0.0))
+
+
+def _check_searchable(session_state: SessionState) -> None:
+    """Refuse a search that can find nothing.
+
+    Raises:
+        StowageError: the step is not captured yet, it fits the budget, or no plan does.
+    """
+    if session_state.feasibility is None:
+        raise StowageError("there is nothing to search yet: wait until the step is captured")
+    verdict = session_state.feasibility.verdict(session_state.budget_bytes)
+    if verdict != "swap":
+        why = "the step fits" if verdict == "fits" else "no plan can exist within this budget"
+        raise StowageError(f"there is nothing to search for: {why}")
+
+
+def _under_way(session_state: SessionState) -> bool:
+    """Whether a search goes on or is being started; not one that has paused though its job has not seen it yet."""
+    job, search = session_state.jobs.running_job("search"), session_state.search
+    if job is None or job.stop.requested:
+        return False
+    return not job.under_way.is_set() or (search is not None and search.running)
 
 
 def _start(session_state: SessionState, seconds: float | None, limit: float | None) -> None:
@@ -142,12 +144,12 @@ def _search(session_state: SessionState, job: Job, seconds: float | None) -> Non
                     session_state.search = search
                 if job.stop.requested:
                     search.cancel()
-            job.under_way.set()
         else:
             search.resume(time_limit=seconds)
             with session_state.message_bus.lock:
                 if job.stop.requested and job.current:
                     search.cancel()
+        job.under_way.set()
         if (best := _better_known(session_state)) is not None:
             session_state.draw(job, best)  # of the search that this one takes over from
         _follow(session_state, job, search)
@@ -236,7 +238,7 @@ FEATURE = Feature[None](
     "search",
     kinds=(MessageKind("search", at_rest=search_at_rest),),
     requests={
-        "search": lambda session_state, _: begin(session_state),
+        "search": lambda session_state, _: resume(session_state),
         "cancel": lambda session_state, _: cancel(session_state),
         "resume": lambda session_state, _: resume(session_state),
         "method": lambda session_state, wanted: choose_method(session_state, str(wanted["method"])),
