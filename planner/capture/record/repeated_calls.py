@@ -78,7 +78,7 @@ class RepeatedCalls:
             return self._made(self._known[key], args)
         result = self._call(target, args, kwargs)
         with suppress(_NotPlainError):
-            if _writes(target) == (result is args[0]) and key[-2] == _key(args):
+            if args and _writes(target) == (result is args[0]) and key[-2] == _key(args):
                 self._known[key] = _found(args, kwargs, result)
         return result
 
@@ -128,7 +128,7 @@ def _key(value: Any) -> Any:
 
 def _found(args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> _Found:
     """What is kept of the results of a call; raises where they cannot be made again from it."""
-    if args and result is args[0]:
+    if result is args[0]:
         return None
     storages = [_storage(each) for each in private.tensors((args, kwargs))]
     several = isinstance(result, tuple)
