@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -46,7 +48,8 @@ class Layout(NamedTuple):
         return True
 
 
-class Event(NamedTuple):
+@dataclass(frozen=True)
+class Event:
     """One kernel call: layouts represent tensors, in the arguments and in `results` (None: no tensor)."""
 
     target: private.OpOverload
@@ -62,23 +65,23 @@ class Event(NamedTuple):
         """The operator's name without namespace and overload: `add_`."""
         return private.operator_name(self.target)
 
-    @property
-    def arguments(self) -> Iterator[Layout]:
+    @cached_property  # like the next two, as every pass over the calls asks for it
+    def arguments(self) -> tuple[Layout, ...]:
         """The tensors among its arguments, in order, as often as they occur."""
-        return layouts((self.args, self.kwargs))
+        return (*layouts(self.args), *layouts(self.kwargs))
 
-    @property
-    def made(self) -> list[Layout]:
+    @cached_property
+    def made(self) -> tuple[Layout, ...]:
         """The tensors among its results."""
-        return [result for result in self.results if result is not None]
+        return tuple(result for result in self.results if result is not None)
 
-    @property
-    def mutated(self) -> list[Layout]:
+    @cached_property
+    def mutated(self) -> tuple[Layout, ...]:
         """The tensors among its arguments that it writes into, each once."""
         found: dict[Layout, None] = {}
         for place in private.mutated_arguments(self.target, self.args):
             found.update(dict.fromkeys(layouts(self.kwargs.get(place) if isinstance(place, str) else self.args[place])))
-        return list(found)
+        return tuple(found)
 
     @property
     def random(self) -> bool:
@@ -90,11 +93,17 @@ def layouts(value: Any) -> Iterator[Layout]:
     """The tensors in an argument, in order."""
     if isinstance(value, Layout):
         yield value
-    elif type(value) is tuple:
-        for item in value:
-            yield from layouts(item)
-    elif type(value) is dict:
-        for item in value.values():
+    elif isinstance(value, tuple):
+        yield from _layouts(value)
+    elif isinstance(value, dict):
+        yield from _layouts(value.values())
+
+
+def _layouts(items: Iterable[Any]) -> Iterator[Layout]:
+    for item in items:
+        if isinstance(item, Layout):
+            yield item
+        elif isinstance(item, tuple | dict):
             yield from layouts(item)
 
 

@@ -102,13 +102,18 @@ def kernel_name(target: OpOverload) -> str:
 
 def is_deterministic(target: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call draws no random numbers, including because it drops values with probability 0."""
-    if torch.Tag.nondeterministic_seeded not in target.tags:
+    if not _seeded(target):
         return True
     position = _probability(target)
     if position is None:
         return False
     probability = args[position] if position < len(args) else kwargs.get(_PROBABILITY, 0.0)
     return bool(probability == 0.0)
+
+
+@cache
+def _seeded(target: OpOverload) -> bool:
+    return torch.Tag.nondeterministic_seeded in target.tags
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -23,5 +24,5 @@ def decompose(event: Event) -> Iterator[tuple[Event, str]]:
         yield event, ""
         return
     data, weight, bias = event.results
-    yield event._replace(args=(*rest, (True, False, False)), results=(data, None, None)), ".input"
-    yield event._replace(args=(*rest, (False, of_weight, of_bias)), results=(None, weight, bias)), ".weight"
+    yield replace(event, args=(*rest, (True, False, False)), results=(data, None, None)), ".input"
+    yield replace(event, args=(*rest, (False, of_weight, of_bias)), results=(None, weight, bias)), ".weight"

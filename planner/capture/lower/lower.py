@@ -192,7 +192,7 @@ class _Lowering:
         alone = free and whole and len(mutated) == 1 and not target.dtype.is_complex
         if alone and form is not None and self.backend.may_overwrite(form, 1) and same_type:
             self._read(target)
-            self._add(event._replace(target=form), renamed=True)
+            self._add(replace(event, target=form), renamed=True)
             return
         for layout in mutated:
             if self.tensors.literal(layout):

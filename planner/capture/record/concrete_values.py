@@ -168,7 +168,7 @@ class Steering:
         """Describe what is read: the kernel that computes it, or the name of a tensor that existed before."""
         if call.made:
             return private.kernel_name(call.target)
-        layout: Any = next(call.arguments)
+        layout = call.arguments[0]
         numbers = self._history.get(layout.storage)
         if numbers:
             return private.kernel_name(self._event(numbers[-1]).target)

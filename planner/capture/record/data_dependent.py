@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -39,7 +40,7 @@ def result_by_values(recorder: _Layouts, steering: Steering, call: Event) -> Any
     made = private.pytree.tree_map_only(
         torch.Tensor, lambda real: fake_tensor(real, FakeDevice(real.device.type, recorder.fake), ""), result
     )
-    call = call._replace(results=tuple(recorder.results(made)))
+    call = replace(call, results=tuple(recorder.results(made)))
     steering.keep(call, _place(call), tuple(layout.shape for layout in call.made))
     return made
 

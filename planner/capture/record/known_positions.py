@@ -7,6 +7,7 @@ error that eager PyTorch raises. Positions that the step counts itself, as by `t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -98,7 +99,7 @@ def _on_host(event: Event) -> Event:
     """The call with its result in host memory."""
     if event.kwargs.get("device") is None:
         return event
-    return event._replace(kwargs={**event.kwargs, "device": torch.device("cpu")})
+    return replace(event, kwargs={**event.kwargs, "device": torch.device("cpu")})
 
 
 def _reduction(name: str, layout: Layout) -> Event:

@@ -219,7 +219,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Return the layout of a tensor in a new storage."""
         self.storage_bytes.append(like.bytes)
         self._kept.append(None)
-        return like._replace(storage=len(self._kept) - 1, offset=0)
+        return Layout(len(self._kept) - 1, like.shape, like.strides, 0, like.dtype)
 
     def running(self) -> str:
         """The running module, for messages."""

@@ -21,6 +21,7 @@ _UNREPEATABLE = frozenset({
 })  # fmt: skip
 #: Values whose type says with them what a kernel is given.
 _PLAIN = (int, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_UNKNOWN: Any = object()
 
 
 class _NotPlainError(Exception):
@@ -58,7 +59,7 @@ class RepeatedCalls:
     """
 
     def __init__(self, call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any], fake: private.FakeTensorMode):
-        self._call, self._fake = call, fake
+        self._call, self._fakes = call, private.FakeTensors(fake)
         self._known: dict[tuple[Any, ...], _Found] = {}
 
     def __call__(self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -74,8 +75,9 @@ class RepeatedCalls:
             key = (target, torch.is_grad_enabled(), torch.get_default_dtype(), _key(args), _key(kwargs))
         except _NotPlainError:
             return self._call(target, args, kwargs)
-        if key in self._known:
-            return self._made(self._known[key], args)
+        known = self._known.get(key, _UNKNOWN)
+        if known is not _UNKNOWN:
+            return self._made(known, args)
         result = self._call(target, args, kwargs)
         with suppress(_NotPlainError):
             if args and _writes(target) == (result is args[0]) and key[-2] == _key(args):
@@ -91,9 +93,7 @@ class RepeatedCalls:
 
     def _tensor(self, found: _Result, args: Sequence[Any]) -> torch.Tensor:
         storage = None if found.offset < 0 else args[0].untyped_storage()
-        return private.fake_tensor(
-            self._fake, found.shape, found.strides, found.dtype, found.device, storage, max(found.offset, 0)
-        )
+        return self._fakes.make(found.shape, found.strides, found.dtype, found.device, storage, max(found.offset, 0))
 
 
 @cache
