@@ -54,7 +54,7 @@ class Assessor:
         machine = replace(self._machine, host_memory_bytes=_WITHOUT_END)
         found = assess(
             value, self.graphs.capture_of(value), machine, self._budget, 0, evaluations=self._evaluations,
-            seed=self._seed, stop=self._stop, report=lambda share: self._report(value, share),
+            seed=self._seed, stop=self._stop, report=lambda share: self._report(value, share), any_plan=True,
         )  # fmt: skip
         return found.step_seconds is not None
 

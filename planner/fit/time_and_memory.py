@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.cancel import CancelToken
+from planner.finalizers import without_garbage_collection
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.swap import BudgetTooSmallError, peak_of, search_swaps
@@ -40,9 +41,10 @@ class Needs:
         return self.step_seconds is not None and self.step_seconds <= (1 + slower) * self.ideal_seconds
 
 
+@without_garbage_collection()
 def assess(
     value: int, graph: Graph, machine: Machine, budget: int, least: int, *, evaluations: int | None, seed: int,
-    stop: CancelToken, report: Callable[[float], object],
+    stop: CancelToken, report: Callable[[float], object], any_plan: bool = False,
 ) -> Needs:  # fmt: skip
     """Find what a step needs; the same arguments give the same answer.
 
@@ -55,6 +57,7 @@ def assess(
         seed: for random choices.
         stop: checked several times a second.
         report: called with the share done, from 0 to 1.
+        any_plan: whether the first plan will do, however slow.
 
     Raises:
         StowageError: the figures of the machine's links are impossible.
@@ -76,7 +79,7 @@ def assess(
     try:
         search = search_swaps(
             graph, machine, budget, host_budget=machine.host_memory_bytes, seconds=seconds, method=method, seed=seed,
-            time_limit=None, evaluations=evaluations,
+            time_limit=None, evaluations=1 if any_plan else evaluations,
         )  # fmt: skip
         plan = search.wait(progress=look)
     except BudgetTooSmallError:
