@@ -16,6 +16,8 @@ from planner.shutdown import on_shutdown
 SearchStatus = Literal["running", "cancelled", "paused", "done", "failed"]
 #: Seconds to wait for a search step before it is interrupted.
 _PATIENCE = 0.5
+#: Seconds between two looks at the clock that stops while kernels are compiled.
+_LOOK_AT_CLOCK_SECONDS = 0.05
 #: Seconds between two looks at the search state: a signal delivered to another thread does not end a wait.
 _LOOK_SECONDS = 0.02
 
@@ -70,6 +72,7 @@ class SearchThread(Generic[S]):
         self.search_state: S | None = None
         self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
         self.step_lock = threading.Lock()  # its holder has the next search step
+        self.cut_lock, self.may_cut = threading.Lock(), False  # whether the step in progress ends with the time limit
         self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: SearchStatus = "paused"
         self.error: BaseException | None = None
@@ -171,8 +174,8 @@ class SearchThread(Generic[S]):
     def _run(self, time_limit: float | None, evaluations: int | None) -> None:
         state: SearchStatus = "failed"
         try:
-            with self.at_work():
-                until = inf if time_limit is None else self.clock() + time_limit
+            until = inf if time_limit is None else self.clock() + time_limit
+            with self.at_work(), self._cutting(until):
                 done = 0 if self.search_state is None else self.search_state.evaluations
                 state = self._search(until, inf if evaluations is None else done + evaluations)
         except BaseException as error:
@@ -184,8 +187,41 @@ class SearchThread(Generic[S]):
             self.state = state
             self.ended.set()
 
+    @contextmanager
+    def _cutting(self, until: float) -> Iterator[None]:
+        """Interrupt the search step that is in progress when the time is over, if it may be."""
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(max(until - self.clock(), _LOOK_AT_CLOCK_SECONDS)):
+                with self.cut_lock:
+                    if self.may_cut and self.clock() >= until:
+                        self.stop.cancel()
+
+        watcher = threading.Thread(target=watch, name="stowage-search-limit", daemon=True)
+        if until < inf:
+            watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+
+    def _step(self, search_state: S, *, may_cut: bool) -> None:
+        with self.cut_lock:
+            self.may_cut = may_cut
+        try:
+            self.step(search_state)
+        finally:
+            with self.cut_lock:
+                self.may_cut = False
+
     def _search(self, until: float, most: float) -> SearchStatus:
-        """Run search steps until nothing is left to do, or no time or no evaluations are left."""
+        """Run search steps until nothing is left to do, or no time or no evaluations are left.
+
+        The time limit ends a step that is in progress, except the first one, as each search that is resumed gets
+        further, and those before there is a plan.
+        """
+        steps = 0
         while True:
             with self.step_lock:
                 self.search_step.acquire()
@@ -196,15 +232,16 @@ class SearchThread(Generic[S]):
                 if self.cancelled.requested:
                     return "cancelled"
                 over = search_state is not None and (self.clock() >= until or search_state.evaluations >= most)
+                self._let_go_on()
                 if over and search_state is not None and search_state.best is not None:
                     return "paused"
-                self._let_go_on()
                 if search_state is None:
                     self.lay_out()
                 else:
                     search_state.seconds = self.searched()
-                    self.step(search_state)
+                    self._step(search_state, may_cut=steps > 0 and search_state.best is not None)
+                    steps += 1
             except Cancelled:
-                pass  # cancelled, or interrupted by `between_turns`
+                pass  # cancelled, out of time, or interrupted by `between_turns`
             finally:
                 self.search_step.release()

@@ -8,6 +8,7 @@ from math import inf
 from types import MappingProxyType
 
 from planner.errors import StowageError, did_you_mean
+from planner.finalizers import without_garbage_collection
 from planner.plan import SwapPlan, validate
 from planner.search import STOPPED
 from planner.swap.baselines.registry import BASELINES
@@ -143,6 +144,7 @@ class SearchState:
         of_methods = sum(family.share_done for family in self.families) / len(self.families)
         return min(1.0, max(of_methods, self.seconds / time_limit if time_limit else 0.0))
 
+    @without_garbage_collection()
     def step(self) -> None:
         """Evaluate the next baseline, or run one search step of a family.
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from planner.cancel import CancelToken
-from planner.finalizers import without_garbage_collection
 from planner.search import SearchThread
 from planner.swap.methods.method import Each, Item, Result
 from planner.swap.search.driver import SearchState, one_by_one
@@ -38,8 +37,7 @@ class SwapSearchThread(SearchThread[SearchState]):
     def step(self, search_state: SearchState) -> None:
         """Run one search step in the threads."""
         search_state.each = self.each
-        with without_garbage_collection():
-            search_state.step()
+        search_state.step()
 
 
 class ThreadMap:
