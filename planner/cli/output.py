@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,6 +105,26 @@ def show_paragraph(text: str, indentation: int = 0) -> None:
     """
     indent = " " * indentation
     click.echo(click.wrap_text(text, Console().width, indent, indent))
+
+
+def show_lines(text: str) -> None:
+    """Print lines, each broken between words for the width of the terminal and continued under its own text.
+
+    Args:
+        text: the lines; what stands before two spaces in an indented one is an amount, under which nothing goes on.
+    """
+    width = Console().width
+    for line in text.splitlines():
+        rest = line.lstrip()
+        indent = len(line) - len(rest)
+        amount, gap, _ = rest.partition("  ")
+        under = indent + (len(amount) + len(gap) if indent and gap else 2)
+        click.echo(
+            textwrap.fill(
+                rest, width, initial_indent=" " * indent, subsequent_indent=" " * under,
+                break_long_words=False, break_on_hyphens=False,
+            )
+        )  # fmt: skip
 
 
 def _value_text(name: str, value: Any) -> str:
