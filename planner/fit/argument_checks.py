@@ -9,6 +9,8 @@ from math import isfinite
 from numbers import Integral
 from typing import cast
 
+from torch import nn
+
 from planner.errors import StowageError, did_you_mean
 from planner.fit.reserve import usable_bytes
 from planner.machine import Machine
@@ -41,8 +43,11 @@ def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Values])
             raise StowageError(f"{name} must be 1 or more, got {value}")
     if any(later <= before for before, later in pairwise(checked)):
         raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
-    if not callable(make_step):
-        raise StowageError(f"make_step must be a function that returns a step, got {type(make_step).__name__}")
+    if not callable(make_step) or isinstance(make_step, nn.Module):
+        raise StowageError(
+            f"make_step must be a function that returns a step, such as lambda {name}: TrainStep(...), got "
+            f"{type(make_step).__name__}"
+        )
     _check_has(make_step, name)
     return name, values, endless
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,7 +160,11 @@ def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):
         ({"over": {"batch": ["1", "2"]}}, "batch must be a whole number, got '1'"),
         ({"over": {"batch": 64}}, "must be whole numbers such as range"),
         ({"over": {"batch": [2, 1]}}, "the values of batch must be ascending"),
-        ({"make_step": MLP()}, "make_step must be a function that returns a step, got TrainStep"),
+        (
+            {"make_step": MLP()},
+            r"a function that returns a step, such as lambda batch: TrainStep\(...\), got TrainStep",
+        ),
+        ({"make_step": torch.nn.Linear(1, 1)}, r"a step, such as lambda batch: TrainStep\(...\), got Linear"),
         (
             {"make_step": lambda batch: batch},
             "make_step returned int, which is not a step; return a TrainStep or an InferenceStep",
