@@ -106,6 +106,7 @@ def pointwise() -> Iterator[Arguments]:
     yield "fill.Scalar", (alone, 2.0), {}
     yield "fill.Tensor", (alone, torch.tensor(2.0, dtype=F64)), {}
     yield "where.self", (whole(2, 5, 1).bool(), normal(5, 7), normal(7)), {}
+    yield "where.self_out", (whole(2, 5, 1).bool(), normal(5, 7), normal(7)), {"out": normal(5, 7)}
     yield "where.ScalarSelf", (whole(2, 5, 7).bool(), 2.0, normal(5, 7)), {}
     yield "where.ScalarOther", (whole(2, 5, 7).bool(), normal(5, 7), 2.0), {}
     for name in ("masked_fill.Scalar", "masked_fill_.Scalar"):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from planner.cli import run_command
+from planner.cli import examples, run_command
 from planner.files import refuse_unwritable
 
-_EPILOG = """\b
-Examples:
-  python -m planner capture gpt --out graph.json
-  python -m planner swap gpt --machine v100-16gb --budget 60% --out plan.json
-  python -m widgets view plan.json graph.json
-  python -m widgets view plan.json graph.json --out plan.html"""
+_EPILOG = examples(
+    "python -m planner capture gpt --out graph.json",
+    "python -m planner swap gpt --machine v100-16gb --budget 60% --out plan.json",
+    "python -m widgets view plan.json graph.json",
+    "python -m widgets view plan.json graph.json --out plan.html",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

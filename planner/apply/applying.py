@@ -8,8 +8,8 @@ from planner.apply.hooks.applied import Applied
 from planner.apply.hooks.offloading import OffloadingHooks
 from planner.apply.schedule.absences import absences
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.apply.schedule.live_bytes import peak_bytes, step_bytes
-from planner.apply.schedule.parts import advice, expressed, left_out
+from planner.apply.schedule.live_bytes import peak_bytes, step_peak
+from planner.apply.schedule.parts import advice, beyond_the_plan, expressed, left_out
 from planner.capture import capture, capture_saved
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
@@ -25,8 +25,10 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
     in the plan's order. The numbers are those of training without the plan, bit for bit, as copies change none. What
     hooks cannot do is in `Applied.left_out`; recomputation is left out too, because only the model's own code, run
     again, would notice that something it depends on has changed since the capture. So the whole step may take more than
-    the plan's budget: `Applied.step_bytes` is what it is expected to take. Where hooks can do nothing of what the plan
-    does, a warning says what to do instead. Nothing is run; the step is captured twice, without memory for the model.
+    the plan's budget, also by what PyTorch itself holds longer than a plan does: `Applied.step_bytes` is what it is
+    expected to take, and `Applied.beyond_the_plan` what of that a plan would have freed. Where hooks can do nothing of
+    what the plan does, a warning says what to do instead. Nothing is run; the step is captured twice, without memory
+    for the model.
 
     Args:
         plan: made for the step's graph.
@@ -58,13 +60,15 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
     instead = advice(index, found)
     if instead:  # at the line that calls `planner.apply`, beyond the callable package
         warnings.warn(f"nothing of this plan is followed in ordinary PyTorch: {instead}", stacklevel=3)
+    peak = step_peak(graph, calls, found.swapped)
     return Applied(
         OffloadingHooks(calls, found.swapped, graph.name),
         expressed(graph, found),
         left_out(graph, index, calls, found),
         peak_bytes(calls, found.swapped),
         peak_bytes(calls, ()),
-        step_bytes=step_bytes(graph, calls, found.swapped),
+        step_bytes=peak.bytes,
+        beyond_the_plan=beyond_the_plan(graph, peak),
         budget_bytes=plan.budget_bytes,
         advice=instead,
     )

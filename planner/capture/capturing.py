@@ -42,9 +42,11 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
             and a description of the current work.
 
     Raises:
-        StowageError: steps cannot be captured for the device, or the step does something that no graph can represent,
-            or it raises an exception.
+        StowageError: it is not a step, steps cannot be captured for the device, or the step does something that no
+            graph can represent, or it raises an exception.
     """
+    if not isinstance(step, Step):
+        raise StowageError(f"a {type(step).__name__} cannot be captured: give a TrainStep or an InferenceStep")
     backend = backend_of(device)
     if missing := backend.missing():
         raise StowageError(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import OutputFile, json_option, show
+from planner.cli.output import OutputFile, examples, json_option, show
 from planner.progress import reporting
 
 #: Lines of code that the table names.
 _LINES = 5
 
 
-@click.command("capture", epilog="Example: python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json")
+@click.command(
+    "capture",
+    short_help="The graph of a step, and which lines hold its peak.",
+    epilog=examples("python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json"),
+)
 @click.argument("model")
 @click.option("--out", type=OutputFile(), default=None, help="Write the graph as JSON here.")
 @json_option

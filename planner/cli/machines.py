@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_paragraph, show_table
 from planner.units import format_bytes
 
 
 @click.command(
     "machines",
-    epilog="Example: python -m planner machines, or python -m planner swap gpt --machine l4:memory=48GB",
+    short_help="Machines that can be planned for.",
+    epilog=examples("python -m planner machines", "python -m planner swap gpt --machine l4:memory=48GB"),
 )
 @json_option
 def command(as_json: bool) -> None:
@@ -41,21 +42,23 @@ def command(as_json: bool) -> None:
         show({"machines": facts}, True)
         return
     show_table(
-        ["machine", "memory", "host memory", "link one way", "both ways", "device"],
+        ["machine", "memory", "host memory", "GB/s", "both", "device"],
         [
             [
                 m.name,
                 format_bytes(m.device.memory_bytes),
                 format_bytes(m.host_memory_bytes),
-                f"{m.host_link.bandwidth / 1e9:.4g} GB/s",
-                f"{m.host_link.duplex_bandwidth / 1e9:.4g} GB/s",
+                f"{m.host_link.bandwidth / 1e9:.4g}",
+                f"{m.host_link.duplex_bandwidth / 1e9:.4g}",
                 f"{len(m.devices)} x {m.device.name}" if len(m.devices) > 1 else m.device.name,
             ]
             for m in machines
         ],
     )
-    click.echo(
-        "\nPlans for all of them can be run on the CPU. With --device cuda, planner run runs one on the attached GPU, "
-        "which has not been\ntried on any GPU yet: planner selftest --device cuda tests yours."
+    click.echo()
+    show_paragraph(
+        "GB/s is what the link between a device and the host copies in one direction, and in both at once. Plans for "
+        "all machines can be run on the CPU. With --device cuda, planner run runs one on the attached GPU, which has "
+        "not been tried on any GPU yet: planner selftest --device cuda tests yours. Op times measured here are kept in "
+        f"{profile.cache_path()}; --remeasure measures them anew."
     )
-    click.echo(f"Op times measured here are kept in {profile.cache_path()}; --remeasure measures them anew.")

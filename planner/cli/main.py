@@ -8,6 +8,7 @@ from importlib import import_module
 
 import click
 
+from planner.cli.output import examples
 from planner.errors import StowageError, did_you_mean
 
 _COMMANDS = (
@@ -28,15 +29,15 @@ _COMMANDS = (
     "validate",
 )
 
-_EPILOG = """\b
-Examples:
-  python -m planner models
-  python -m planner capture gpt:layers=4,hidden=256 --out graph.json
-  python -m planner swap wresnet:depth=50,batch=16 --machine v100-16gb --budget 40% --out plan.json
-  python -m planner fit gpt --machine h100 --over batch=1..64
-  python -m planner levers gpt --machine h100
-  python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check
-  python -m widgets view plan.json graph.json"""
+_EPILOG = examples(
+    "python -m planner models",
+    "python -m planner capture gpt:layers=4,hidden=256 --out graph.json",
+    "python -m planner swap wresnet:depth=50,batch=16 --machine v100-16gb --budget 40% --out plan.json",
+    "python -m planner fit gpt --machine h100 --over batch=1..64",
+    "python -m planner levers gpt --machine h100",
+    "python -m planner run wresnet:depth=50,batch=16 --budget 40% --steps 3 --check",
+    "python -m widgets view plan.json graph.json",
+)
 
 
 class _LazyGroup(click.Group):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show, show_paragraph
 
 
-@click.command("models", epilog="Example: python -m planner models --json")
+@click.command(
+    "models",
+    short_help="Models of the zoo, with arguments and defaults.",
+    epilog=examples("python -m planner models --json"),
+)
 @json_option
 def command(as_json: bool) -> None:
     """List the models of the zoo with their arguments and defaults.
@@ -22,7 +26,8 @@ def command(as_json: bool) -> None:
         return
     for model in models:
         arguments = ",".join(f"{key}={value}" for key, value in model.arguments.items())
-        click.echo(f"{model.name}:{arguments}\n    {model.about}.")
+        click.echo(f"{model.name}:{arguments}")
+        show_paragraph(model.about + ".", indentation=4)
     choices_by_argument = {
         argument: kind for model in models for argument, kind in model.types.items() if isinstance(kind, tuple)
     }

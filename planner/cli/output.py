@@ -1,10 +1,10 @@
-"""Output of the commands: one table for people, or one JSON object for programs."""
+"""Output of the commands: one table for people, or one JSON object for programs, and how both are explained in help."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,6 +13,9 @@ from rich.table import Table
 
 from planner.files import refuse_unwritable
 from planner.units import format_bytes
+
+#: Columns that an example may take beside the indentation of help.
+_WIDTH = 78
 
 
 class OutputFile(click.Path):
@@ -24,7 +27,41 @@ class OutputFile(click.Path):
         return path
 
 
+class Phrases(tuple[str, ...]):
+    """A fact in phrases that follow each other on a line as long as there is room; none is broken that fits on one."""
+
+    def lines(self, width: int) -> str:
+        """The phrases with as few line breaks between them as a terminal of that width allows."""
+        lines: list[str] = []
+        for phrase in self:
+            if lines and len(lines[-1]) + 1 + len(phrase) <= width:
+                lines[-1] += f" {phrase}"
+            else:
+                lines.append(phrase)
+        return "\n".join(lines)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def examples(*commands: str) -> str:
+    """The text that click prints at the end of a help, with long commands continued on a second line as shells read it.
+
+    Args:
+        commands: lines to type.
+    """
+    lines = [line for command in commands for line in _lines(command)]
+    return "\n".join(["\b", "Examples:" if len(commands) > 1 else "Example:", *lines])
+
+
+def _lines(command: str) -> Iterator[str]:
+    line = " "
+    for word in command.replace(" --", "\n--").split("\n"):
+        if len(line) + 1 + len(word) > _WIDTH - len(" \\"):
+            yield f"{line} \\"
+            line = "     "
+        line += f" {word}"
+    yield line
 
 
 def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, Any] | None = None) -> None:
@@ -41,11 +78,13 @@ def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
-    for name, value in {**facts, **(replacements or {})}.items():
-        if value is ...:
-            continue
-        table.add_row(name.replace("_", " "), _value_text(name, value))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    shown = {name: value for name, value in {**facts, **(replacements or {})}.items() if value is not ...}
+    room = console.width - max(map(len, shown), default=0) - 2
+    for name, value in shown.items():
+        text = value.lines(room) if isinstance(value, Phrases) else _value_text(name, value)
+        table.add_row(name.replace("_", " "), text)
+    console.print(table)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -54,6 +93,17 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     Console(highlight=False).print(table)
+
+
+def show_paragraph(text: str, indentation: int = 0) -> None:
+    """Print sentences with line breaks between words, for the width of the terminal.
+
+    Args:
+        text: the sentences.
+        indentation: spaces before each line.
+    """
+    indent = " " * indentation
+    click.echo(click.wrap_text(text, Console().width, indent, indent))
 
 
 def _value_text(name: str, value: Any) -> str:

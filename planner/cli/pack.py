@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.output import OutputFile, json_option, show
+from planner.cli.output import OutputFile, examples, json_option, show
 from planner.errors import StowageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ _MOST_LISTED = 30
 
 
 @click.command(
-    "pack", epilog="Example: python -m planner pack buffers.csv --capacity 1048576 --seconds 10 --out packed.csv"
+    "pack",
+    short_help="Offsets for the buffers of a CSV file.",
+    epilog=examples("python -m planner pack buffers.csv --capacity 1048576 --seconds 10 --out packed.csv"),
 )
 @click.argument("buffers", type=click.Path())
 @click.option("--capacity", type=int, default=None, help="Bytes that must do; without it, as low as can be.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, json_option, show, show_table
+from planner.cli.output import OutputFile, examples, json_option, show, show_table
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.progress import reporting
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from planner.machine import Machine
     from planner.partition import PartitionPlan, PartitionSearch
 
-_EPILOG = """\b
-Examples:
-  python -m planner partition gpt --workers 4 --out parts.json
-  python -m planner partition wresnet:depth=152,widen=10,image=224,batch=64 --workers 8 --machine k80x8 --json
-  python -m planner partition gpt --workers 8 --memory 40% --pin head.weight=0 --pin tokens.weight=replicated
-  python -m planner partition --coverage gpt:layers=4,hidden=256 --json"""
+_EPILOG = examples(
+    "python -m planner partition gpt --workers 4 --out parts.json",
+    "python -m planner partition wresnet:depth=152,widen=10,image=224,batch=64 --workers 8 --machine k80x8 --json",
+    "python -m planner partition gpt --workers 8 --memory 40% --pin head.weight=0 --pin tokens.weight=replicated",
+    "python -m planner partition --coverage gpt:layers=4,hidden=256 --json",
+)
 
 
-@click.command("partition", epilog=_EPILOG)
+@click.command("partition", short_help="A split of a step over several workers.", epilog=_EPILOG)
 @click.argument("model")
 @click.option(
     "--workers",
@@ -89,7 +89,8 @@ def command(
     \b
     What the rows say:
       mesh        into how many parts each level cuts, the outermost first
-      moved       bytes that all workers together receive in a step, and at each level
+      moved       bytes that all workers together receive in a step, and at each
+                  level
       recursion   the same for the paper's recursion, and how long it took
       lower bound no partition over this mesh moves fewer bytes that splits all it
                   can, or, with --memory, that the limit allows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from planner.cli.output import OutputFile, json_option, show
+from planner.cli.output import OutputFile, examples, json_option, show
 from planner.cli.run_on_workers import run_on_workers
 from planner.errors import StowageError
 from planner.progress import reporting
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from planner.graph import Graph
     from planner.run import RunResult
 
-_EPILOG = """\b
-Examples:
-  python -m planner run gpt --budget 50% --check
-  python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json
-  python -m planner run mlp --budget 60% --steps 5 --trace steps.json
-  python -m planner run gpt --workers 4 --check
-  python -m planner run gpt --partition parts.json --budget 60% --json
-  torchrun --nproc-per-node 4 -m planner run gpt --partition parts.json --check"""
+_EPILOG = examples(
+    "python -m planner run gpt --budget 50% --check",
+    "python -m planner run wresnet:depth=50,batch=16 --plan plan.json --steps 5 --json",
+    "python -m planner run mlp --budget 60% --steps 5 --trace steps.json",
+    "python -m planner run gpt --workers 4 --check",
+    "python -m planner run gpt --partition parts.json --budget 60% --json",
+    "torchrun --nproc-per-node 4 -m planner run gpt --partition parts.json --check",
+)
 
 #: Ratio of measured and predicted step times from which a remark is printed.
 _REMARK_RATIO = 1.5
 _MAX_NAMED = 20
 
 
-@click.command("run", epilog=_EPILOG)
+@click.command("run", short_help="Steps made inside a memory budget.", epilog=_EPILOG)
 @click.argument("model")
 @click.option(
     "--budget",
@@ -159,6 +159,7 @@ def _show(result: RunResult, graph: Graph, check: bool, as_json: bool) -> None:
             "predicted_step_seconds": result.predicted_step_seconds,
             "eager_step_seconds": median(result.eager_step_seconds) if result.eager_step_seconds else None,
             "losses": result.losses,
+            **({"skipped": result.skipped} if result.skipped else {}),
             "mismatches": len(result.mismatches),
             "mismatched": mismatched,
             "compared": result.compared,

@@ -97,6 +97,7 @@ def _show(result: WorkersResult, as_json: bool) -> None:
             "worker_budget_bytes": result.budget_bytes,
             "step_seconds": result.step_seconds,
             "losses": result.losses,
+            **({"skipped": result.skipped} if result.skipped else {}),
         },
         as_json,
         replacements={} if difference is not None else dict.fromkeys(_CHECK_FACTS, ...),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, json_option, show
+from planner.cli.output import OutputFile, examples, json_option, show
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.plan import PlanSummary, save_plan, save_trace
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from planner.profile import PreparedStep
     from planner.swap import SwapSearch
 
-_EPILOG = """\b
-Examples:
-  python -m planner swap gpt --budget 50% --out plan.json
-  python -m planner swap wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --budget 16GB --json
-  python -m planner swap wresnet:depth=152,batch=16,image=224,mode=inference --machine v100-16gb --budget 192MB
-  python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain
-  python -m planner swap gpt --machine v100-16gb --budget 50% --trace step.json"""
+_EPILOG = examples(
+    "python -m planner swap gpt --budget 50% --out plan.json",
+    "python -m planner swap wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --budget 16GB --json",
+    "python -m planner swap wresnet:depth=152,batch=16,image=224,mode=inference --machine v100-16gb --budget 192MB",
+    "python -m planner swap inception:batch=64 --machine v100-16gb --budget 10GB --host-budget 32GB --explain",
+    "python -m planner swap gpt --machine v100-16gb --budget 50% --trace step.json",
+)
 
 #: Time limit for the bound of the plan's order; a tighter bound takes longer.
 _BOUND_SECONDS = 3.0
 
 
-@click.command("swap", epilog=_EPILOG)
+@click.command("swap", short_help="A plan of swaps inside a memory budget.", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
 @click.option(
@@ -105,28 +105,32 @@ def command(
     returns a planner.TrainStep or planner.InferenceStep.
 
     On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline, or a trace of
-    torch.profiler. Ctrl-C ends the search and
-    takes the best plan so far, with exit status 0; before there is any plan, the status is 130 and nothing is written.
+    torch.profiler. Ctrl-C ends the search and takes the best plan so far, with exit status 0; before there is any plan,
+    the status is 130 and nothing is written.
 
     \b
     What the rows say:
       step peak   what the step takes when nothing is swapped: 100 % of a budget
       peak        device memory that the plan's arena takes, at most the budget
       outside of the arena
-                  on a GPU: what ops and libraries take beside the arena, within the budget too
+                  on a GPU: what ops and libraries take beside the arena, within
+                  the budget too
       host        pinned host memory that it takes
       ideal       the time of all ops, with no wait for any copy
       step        the time of the plan, and the share of ideal that it reaches
       recomputed  the time in which ops run again
-      lower bound no plan of the method within this budget is faster, whatever its order
+      lower bound no plan of the method within this budget is faster, whatever
+                  its order
       order bound no plan with the order of this one is faster
       gap         how far the plan is above the lower bound, in percent
       copied in, copied out
                   bytes to the device and to the host in each step
-      timed       how many plans were timed in the search, how long it took, and why it ended
+      timed       how many plans were timed in the search, how long it took, and
+                  why it ended
       baselines   the times of simpler plans; - where one does not fit
       method      how the plan was found
-      approximate in what a plan made on the device itself may differ; no where nothing does
+      approximate in what a plan made on the device itself may differ; no where
+                  nothing does
       valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show
 
 
-@click.command("validate", epilog="Example: python -m planner validate plan.json graph.json")
+@click.command(
+    "validate",
+    short_help="Whether a plan is right for a graph.",
+    epilog=examples("python -m planner validate plan.json graph.json"),
+)
 @click.argument("plan", type=click.Path())
 @click.argument("graph", type=click.Path())
 @json_option

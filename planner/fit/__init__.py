@@ -2,10 +2,23 @@
 
 from planner.callable_package import make_callable
 from planner.fit.bisection import Largest
+from planner.fit.failing_sizes import Failure
 from planner.fit.fitting import Fit, fit
+from planner.fit.open_ranges import StillFitsError
 from planner.fit.reserve import Reserve, reserve_of, usable_bytes
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 
 make_callable(__name__)
 
-__all__ = ["FULL_SPEED", "Fit", "Largest", "Needs", "Reserve", "fit", "reserve_of", "usable_bytes"]
+__all__ = [
+    "FULL_SPEED",
+    "Failure",
+    "Fit",
+    "Largest",
+    "Needs",
+    "Reserve",
+    "StillFitsError",
+    "fit",
+    "reserve_of",
+    "usable_bytes",
+]

@@ -64,7 +64,9 @@ def checked_step(step: object) -> Step:
         StowageError: it is something else.
     """
     if not isinstance(step, TrainStep | InferenceStep):
-        raise StowageError(f"make_step returned {type(step).__name__}, not a TrainStep; return a TrainStep")
+        raise StowageError(
+            f"make_step returned {type(step).__name__}, which is not a step; return a TrainStep or an InferenceStep"
+        )
     return step
 
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.cancel import CancelToken
-from planner.capture import capture
-from planner.finalizers import without_garbage_collection
 from planner.fit.argument_checks import (
     Values,
     check_search,
     checked_argument,
     checked_budget,
     checked_shares,
-    checked_step,
 )
 from planner.fit.bisection import MOST_SCANNED, Largest, largest
+from planner.fit.captured_sizes import CapturedSizes
+from planner.fit.failing_sizes import Failure
 from planner.fit.needs_per_size import Assessor
 from planner.fit.open_ranges import closed_range
 from planner.fit.reserve import Reserve, reserve_of
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
-from planner.graph import Graph
 from planner.machine import Machine
-from planner.progress import Progress, ShowProgress, reporting
+from planner.progress import ShowProgress, reporting
 from planner.step import Step
 
 #: Values that bisection skipped are tried one by one, and plans searched for all that were captured, as long as all of
@@ -47,8 +45,10 @@ class Fit:
         at_all: the largest value for which a plan was found.
         tried: the values that were tried and what they need, ascending.
         asked: all values that were asked about; of a range without a last value, those up to the first that does not
-            fit, by doubling.
+            fit, by doubling, or up to the last that the step takes.
         stopped_by_host: whether the next larger value than that of `at_all` has a plan if the host has memory enough.
+        failed: values that the step does not take, whatever memory the machine has: the one after the last, where that
+            ends a range without a last value, and the first, where it was left out.
     """
 
     over: str
@@ -62,6 +62,12 @@ class Fit:
     tried: tuple[Needs, ...]
     asked: Sequence[int] = ()
     stopped_by_host: bool = False
+    failed: tuple[Failure, ...] = ()
+
+    @property
+    def stopped_by_model(self) -> bool:
+        """Whether a range without a last value ends where the step itself fails, and not for want of memory."""
+        return any(failure.value > self.asked[-1] for failure in self.failed)
 
 
 def fit(
@@ -89,7 +95,8 @@ def fit(
         make_step: called with the value by the argument's name, such as `planner.zoo.gpt`; returns a step.
         machine: its device memory, without the reserve, and its host memory are the limits.
         over: the argument's name and its values, ascending: `{"batch": range(1, 65)}`. `{"batch": (1, None)}` has no
-            last value: 1 is doubled until a value does not fit, up to which all are asked about.
+            last value: 1 is doubled until a value does not fit, up to which all are asked about; where the step does
+            not take a value, as beyond the positions of a language model, up to the last one that it takes.
         slower: how much slower than with infinite memory a step may be, such as `"10%"`.
         evaluations: plans timed for each value; None to run the portfolio of eviction passes to its end.
         seed: for random choices.
@@ -99,7 +106,8 @@ def fit(
 
     Raises:
         StowageError: there is no such argument, a value is below 1, there are no values, a share, the seed, the number
-            of evaluations or the machine is invalid, the machine is a CPU, or a step cannot be captured.
+            of evaluations or the machine is invalid, the machine is a CPU, or the step of the first value, or of one
+            between others that work, cannot be made or captured.
         Cancelled: cancellation was requested.
     """
     name, values, endless = checked_argument(make_step, over)
@@ -107,28 +115,15 @@ def fit(
     check_search(seed, evaluations)
     budget = checked_budget(machine)
     stop, most = stop or CancelToken(), budget + machine.host_memory_bytes
-    with reporting(progress) as report:
-        captured: dict[int, Graph] = {}
-
-        def say(value: int, _: float = 0.0) -> None:
-            report(len(captured) / (len(captured) + 4), f"trying {name}={value}")
-
-        def capture_of(value: int) -> Graph:
-            stop.check()
-            if value in captured:
-                return captured[value]
-            step = checked_step(make_step(**{name: value}))
-            with without_garbage_collection():
-                graph = capture(step, progress=Progress(lambda *_: say(value), stop))
-            captured[value] = replace(graph, program=None)  # which keeps the step alive
-            return captured[value]
+    with reporting(progress) as report, CapturedSizes(make_step, name, values, stop, report) as captured:
 
         def assessor(values: Sequence[int]) -> Assessor:
-            graphs = SizedGraphs(values, capture_of, most)
-            return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=say)
+            graphs = SizedGraphs(values, captured.graph_of, most)
+            return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=captured.say)
 
         if endless:
-            values = closed_range(name, values[0], lambda value: assessor([value]).fits_at_all(value))
+            fits = lambda value: assessor([value]).fits_at_all(value)  # noqa: E731
+            values = captured.values = closed_range(name, values[0], fits, captured.works)
         sizes = assessor(values)
         graphs = sizes.graphs
         before = -1
@@ -136,7 +131,7 @@ def fit(
             before = graphs.wrong
             found = _answers(values, sizes, shares, budget, most)
         if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
-            for value in tuple(captured):
+            for value in captured:
                 sizes.needs(value)
         if any(answer.value is None for answer in found):  # what the smallest value takes says why
             sizes.needs(values[0], captured=True)
@@ -152,7 +147,7 @@ def fit(
         by_host = larger < len(values) and sizes.is_stopped_by_host(values[larger])
     return Fit(
         name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
-        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), values, by_host,
+        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), values, by_host, captured.failed,
     )  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.errors import StowageError
-from planner.fit.size_model import SizeModel
+from planner.fit.failing_sizes import SizeFailedError
+from planner.fit.size_model import SizeModel, structure
 from planner.graph import Graph, Kind
 from planner.swap import live_sets
 
@@ -49,7 +49,8 @@ class SizedGraphs:
         sets = live_sets(first)
         place = self._guess(values[start], first, sets, most_bytes)
         near = self.capture_of(values[place])
-        other = self._guess(values[place], near, live_sets(near), most_bytes)
+        alike = structure(near) == structure(first)
+        other = self._guess(values[place], near, sets if alike else live_sets(near), most_bytes)
         if other == place:
             other = place + 1 if place + 1 < len(values) else place - 1
         sizes = values[place], values[other]
@@ -63,7 +64,7 @@ class SizedGraphs:
         """The place and the graph of the smallest size; of one in the middle if the smallest cannot be captured."""
         try:
             return 0, self.capture_of(self._values[0])
-        except StowageError:
+        except SizeFailedError:
             middle = len(self._values) // 2
             return middle, self.capture_of(self._values[middle])
 

@@ -14,8 +14,6 @@ from planner.plan import SwapPlan
 from planner.step import Step
 from planner.units import format_bytes, format_seconds
 
-_COLUMNS = ("lever", "peak", "fits", "step", "per second", "numbers", "what changes")
-
 
 class Numbers(StrEnum):
     """How the numbers of a changed step compare with those of the given one."""
@@ -127,11 +125,11 @@ class Levers:
         cells = [
             (
                 row.name, format_bytes(row.peak_bytes), "yes" if row.fits else "no", format_seconds(row.step_seconds),
-                f"{_count(row.samples_per_second)} {self.unit}", str(row.changes_numbers), row.change,
+                _count(row.samples_per_second), str(row.changes_numbers), row.change,
             )
             for row in self.rows
         ]  # fmt: skip
-        return _COLUMNS, cells
+        return ("lever", "peak", "fits", "step", f"{self.unit}/s", "numbers", "what changes"), cells
 
     def __repr__(self) -> str:
         """A table in plain text."""

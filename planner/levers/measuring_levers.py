@@ -179,7 +179,7 @@ def _good_pairs(singles: Mapping[Lever, LeverRow], peak: int) -> list[tuple[Leve
 def _check(step: object, machine: object, evaluations: object, seed: object) -> None:
     """Refuse what is asked wrongly, before anything is captured."""
     if not isinstance(step, TrainStep | InferenceStep):
-        raise StowageError(f"levers are for a step, not a {type(step).__name__}; pass a planner.TrainStep")
+        raise StowageError(f"levers are for a step, not a {type(step).__name__}; pass a TrainStep or an InferenceStep")
     if not isinstance(machine, Machine):
         raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100"), for example')
     for name, value in (("evaluations", evaluations), ("seed", seed)):

@@ -67,8 +67,8 @@ class StepRecipe:
                 change(made)  # type: ignore[arg-type]
         return TrainStep(
             made, self._batch(), loss=given.loss, optimizer=optimizer, scheduler=scheduler, clip_norm=given.clip_norm,
-            micro_batches=self.micro_batches, autocast=self.autocast, recapture=given.recapture, name=name,
-            seed=given.seed,
+            micro_batches=self.micro_batches, autocast=self.autocast, scaler=copy.deepcopy(given.scaler),
+            recapture=given.recapture, name=name, seed=given.seed,
         )  # fmt: skip
 
     def _changed(self, model: nn.Module | Callable[[], nn.Module]) -> Callable[[], nn.Module]:

@@ -10,7 +10,7 @@ from planner.levers.lever_rows import LeverRow, Numbers, Unchangeable
 from planner.machine import Machine
 from planner.plan import SwapPlan
 from planner.step import Step
-from planner.swap import BudgetTooSmallError, search_swaps
+from planner.swap import BudgetTooSmallError, CopiesNeededError, search_swaps
 from planner.units import format_bytes
 
 #: By name, the method of the search and what changes.
@@ -19,6 +19,8 @@ _PLANS = {
     "swapped by a plan": ("swap", "tensors are copied to the host and back"),
     "swapped and recomputed by a plan": ("joint", "tensors are copied to the host and back, or made again"),
 }
+#: The methods whose plans are also of the method "joint".
+_EITHER = {"recompute": "recomputes", "swap": "swaps"}
 #: Plans timed for each, where nothing else is asked.
 EVALUATIONS = 200
 
@@ -45,26 +47,38 @@ def planned_rows(
         Cancelled: cancellation was requested.
     """
     found: list[LeverRow | Unchangeable] = []
+    plans: dict[str, SwapPlan] = {}
     for number, (name, (method, change)) in enumerate(_PLANS.items()):
         if machine.device.kind == "cpu" and method != "recompute":
             found.append(Unchangeable(name, "a CPU computes in the memory that it would be swapped to"))
-        elif peak <= budget:
-            found.append(Unchangeable(name, f"the step fits in the {format_bytes(budget)} of {machine.name} without"))
+            continue
+        if peak <= budget:
+            fits = f"unswapped, the step takes {format_bytes(peak)} and fits in {format_bytes(budget)}"
+            found.append(Unchangeable(name, f"{fits} without a plan"))
+            continue
+
+        def look(share: float, _: str, number: int = number, name: str = name) -> None:
+            stop.check()
+            report((number + share) / len(_PLANS), name)
+
+        reason = ""
+        try:
+            plans[method] = search_swaps(
+                graph, machine, budget, host_budget=machine.host_memory_bytes, method=method, seed=seed,
+                time_limit=None, evaluations=evaluations,
+            ).wait(progress=look)  # fmt: skip
+        except CopiesNeededError as error:
+            reason = error.without_copies
+        except BudgetTooSmallError as error:
+            reason = str(error)
+        # a short search for plans that may do both may find less than one for plans that may do only one of the two
+        able = [one for one in (method, *_EITHER) if one in plans and method in (one, "joint")]
+        if able:
+            best = min(able, key=lambda one: plans[one].predicted.seconds)
+            only = f"; the fastest plan found only {_EITHER[best]}" if best != method else ""
+            found.append(_row(step, plans[best], name, change + only, budget, rows))
         else:
-
-            def look(share: float, _: str, number: int = number, name: str = name) -> None:
-                stop.check()
-                report((number + share) / len(_PLANS), name)
-
-            try:
-                plan = search_swaps(
-                    graph, machine, budget, host_budget=machine.host_memory_bytes, method=method, seed=seed,
-                    time_limit=None, evaluations=evaluations,
-                ).wait(progress=look)  # fmt: skip
-            except BudgetTooSmallError as error:
-                found.append(Unchangeable(name, str(error)))
-            else:
-                found.append(_row(step, plan, name, change, budget, rows))
+            found.append(Unchangeable(name, reason))
     return found
 
 

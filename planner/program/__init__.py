@@ -19,7 +19,7 @@ from planner.program.kernels.rewrites import BoundCall, operands
 from planner.program.mesh_places import members, places
 from planner.program.out_variants import bind, takes_generator, writes_directly
 from planner.program.outputs import ExtrasForm, Outputs, taken_apart
-from planner.program.program import Call, Program
+from planner.program.program import Call, Program, StepScalars
 from planner.program.python_side_effects import (
     Effects,
     LiveRef,
@@ -59,6 +59,7 @@ __all__ = [
     "Readings",
     "Ref",
     "ScalarRef",
+    "StepScalars",
     "TensorRef",
     "Value",
     "all_reduce_scratch",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -37,6 +37,18 @@ class Call:
     in_place: bool = False
 
 
+class StepScalars(Protocol):
+    """The numbers behind the references of a program."""
+
+    def __call__(self, number: int, skipped: int = 0, /) -> Mapping[str, float]:
+        """The number behind each `ScalarRef` name.
+
+        Args:
+            number: of the step, which counts from 0 in this run.
+            skipped: how many of the run's steps before it have updated nothing.
+        """
+
+
 @dataclass(frozen=True)
 class Program:
     """The calls of a step and their connection to the live model.
@@ -48,18 +60,20 @@ class Program:
         constants: (tensor of the graph, value) of tensors that the trace baked in.
         batch: tensors of the graph, parallel to the tensor leaves of the batch.
         loss: the tensor that holds the loss; the first output for inference.
-        scalars: returns the numbers behind each `ScalarRef` name for a step number, which counts from 0 in this run.
+        scalars: the numbers behind each `ScalarRef` name.
         unused: by kernel (`aten.add`), how many calls of eager PyTorch were omitted, because no tensor that outlives
             the step depends on them.
         temporaries: by op, bytes of scratch memory in which its call computes its results before they are
             copied to their destination; calls that write directly to it are left out. Other scratch memory of a kernel
             is not known here.
         effects: effects on Python variables; None if there are none.
-        returned: how many of the graph's outputs the step returns; those after them are for `effects`.
+        returned: how many of the graph's outputs the step returns; those after them are for `effects` and `overflow`.
         readings: the values of the batch by which Python code chose these calls.
         guessed: whether the model may have chosen other calls than in eager PyTorch, because the batch had no values
             yet and the model's code asked if it was being traced.
         extras: how the outputs after the loss are put together; None if the loss returns nothing beside its value.
+        overflow: whether the last output is a number that is not 0 in a step that updates nothing, since a gradient
+            scaler has found a gradient that is not finite.
     """
 
     calls: tuple[Call, ...]
@@ -67,7 +81,7 @@ class Program:
     constants: tuple[tuple[int, torch.Tensor], ...]
     batch: tuple[int, ...]
     loss: int
-    scalars: Callable[[int], Mapping[str, float]]
+    scalars: StepScalars
     unused: Mapping[str, int] = field(default_factory=dict)
     temporaries: Mapping[int, int] = field(default_factory=dict)
     effects: Effects | None = None
@@ -75,3 +89,4 @@ class Program:
     readings: Readings = field(default_factory=Readings)
     guessed: bool = False
     extras: ExtrasForm | None = None
+    overflow: bool = False

@@ -3,6 +3,7 @@
 from planner.step.batches import Form, TensorFacts, Tree, rebuilt, tensor_leaves, tensors_of
 from planner.step.batches.poisoned_values import PoisonError, Used, poisoned
 from planner.step.capture_guards import CaptureGuards, guard_change, optimizer_guards
+from planner.step.gradient_scaling import LossScaler, scaler_guards
 from planner.step.hyperparameter_schedules import Scalars
 from planner.step.module_tensors import ModuleTensor, module_tensors, overlaps, repeats, restored, substitute
 from planner.step.optimizer_checks import check_optimizer, refuse_other_optimizers, unwritten
@@ -19,6 +20,7 @@ __all__ = [
     "CaptureGuards",
     "Form",
     "InferenceStep",
+    "LossScaler",
     "ModuleTensor",
     "PoisonError",
     "Scalars",
@@ -39,6 +41,7 @@ __all__ = [
     "repeats",
     "restore_training_progress",
     "restored",
+    "scaler_guards",
     "state_names",
     "step_dtype",
     "substitute",

@@ -44,15 +44,20 @@ class Scalars:
         self._scheduler_copy: LRScheduler | None = None
         self._scheduler_steps = 0
 
-    def __call__(self, number: int) -> dict[str, float]:
-        """The value of each reference, by name, in step `number` of the run."""
+    def __call__(self, number: int, skipped: int = 0) -> dict[str, float]:
+        """The value of each reference, by name, in step `number` of the run.
+
+        Args:
+            number: of the step.
+            skipped: how many of the run's steps before it have updated nothing, so that no step count includes them.
+        """
         if number == 0 or not self._started:
             self._start()
         values = {}
         groups = self._groups(number)
         for reference, (index, name, quantity) in self._references.items():
-            first = number == 0 and name in self._undampened
-            count = self._counts[name] + number + 1
+            first = number == skipped and name in self._undampened
+            count = self._counts[name] + number - skipped + 1
             values[reference.name] = optimizers.numbers(groups[index], count, first=first)[quantity]
         return values
 

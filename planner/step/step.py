@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 from torch import nn
+from torch.amp.grad_scaler import GradScaler
 
 from planner import torch_private as private
 from planner.errors import StowageError, first_line
@@ -19,6 +20,7 @@ from planner.guards import Reach, undisturbed
 from planner.program import Outputs, drawing_from
 from planner.step.batches import Form, tensor_leaves
 from planner.step.capture_guards import CaptureGuards, capture_guards
+from planner.step.gradient_scaling import LossScaler
 from planner.step.module_tensors import ModuleTensor, module_tensors, reached_tensors
 
 
@@ -30,6 +32,7 @@ class Live:
         model, batch: the module and its batch, a pytree of tensors.
         optimizer: updates the module; None for inference.
         scheduler: changes the optimizer's learning rates after each step; None for none.
+        scaler: scales the loss and unscales gradients; None for neither.
         steps: number of steps made so far.
     """
 
@@ -37,6 +40,7 @@ class Live:
     batch: Any
     optimizer: torch.optim.Optimizer | None = None
     scheduler: Any = None
+    scaler: GradScaler | None = None
     steps: int = 0
 
 
@@ -51,6 +55,7 @@ class Step:
     follows_modes = True
     recapture = False
     loss: Callable[[nn.Module, Any], Any] | None = None
+    scaler: GradScaler | None = None
 
     def __init__(self, model: nn.Module | Callable[[], nn.Module], batch: Any, name: str | None, seed: int) -> None:
         if not callable(model):
@@ -158,6 +163,10 @@ class Step:
             entry.key: entry.tensor.detach() for entry in self.persistent_tensors(model, reach or self.reach(model))
         }
 
+    def scaler_tensors(self) -> dict[str, torch.Tensor]:
+        """The live tensors of the gradient scaler by name; empty without a scaler."""
+        return {}
+
     def reach(self, model: nn.Module) -> Reach:
         """Everything that the step's code can reach.
 
@@ -218,12 +227,15 @@ class Step:
     def computed(self) -> None:
         """Account for a step that `compute` has made."""
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
+    def passes(
+        self, model: nn.Module, batch: Any, enter: Callable[[Phase], None], scaler: LossScaler | None = None
+    ) -> Outputs:
         """Run everything before the optimizer.
 
         Args:
             model, batch: real, or fake while a step is captured.
             enter: called at the start of each phase.
+            scaler: scales the loss and unscales the gradients; None for neither.
 
         Returns:
             The loss and its extras, or for inference the outputs.
@@ -257,8 +269,12 @@ class Step:
         del reach
         return False
 
-    def settle(self) -> None:
-        """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""
+    def settle(self, *, ended: bool = False) -> None:
+        """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none.
+
+        Args:
+            ended: whether no step follows at once, so that state of parameters which no step has updated goes too.
+        """
 
     def complete(self) -> None:
         """Create the optimizer state for parameters and hyperparameters that are new since its last step."""
@@ -289,8 +305,11 @@ class InferenceStep(Step):
     ) -> None:
         super().__init__(model, batch, name, seed)
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
+    def passes(
+        self, model: nn.Module, batch: Any, enter: Callable[[Phase], None], scaler: LossScaler | None = None
+    ) -> Outputs:
         """The tensors among the leaves of the model's output."""
+        del scaler
         enter(Phase.FORWARD)
         training = [module for module in model.modules() if module.training]
         model.eval()

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import torch
 from torch import nn
+from torch.amp.grad_scaler import GradScaler
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from planner import torch_private as private
@@ -20,6 +21,7 @@ from planner.step import optimizer_state, optimizers
 from planner.step.batches import cut, tensor_leaves
 from planner.step.capture_guards import CaptureGuards, optimizer_guards
 from planner.step.extras import ExtrasOfStep
+from planner.step.gradient_scaling import LiveScaler, LossScaler, enabled_scaler, refuse_scaler_in_use, scaler_guards
 from planner.step.hyperparameter_schedules import advance
 from planner.step.module_tensors import ModuleTensor, module_tensors
 from planner.step.step import Live, Step
@@ -44,7 +46,9 @@ class TrainStep(Step):
         scheduler: a learning-rate scheduler of that live optimizer, which is stepped after each step.
         clip_norm: gradients are scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does.
         micro_batches: number of parts that the batch is cut into along dimension 0; their gradients are averaged.
-        autocast: a dtype, `torch.bfloat16`: forward and loss run under `torch.autocast`.
+        autocast: a dtype, `torch.bfloat16` or `torch.float16`: forward and loss run under `torch.autocast`.
+        scaler: a `torch.amp.GradScaler`, which scales the loss and unscales the gradients, before they are clipped; a
+            step with a gradient that is not finite then updates nothing but the scaler. One that is disabled is none.
         recapture: whether to capture every step again if the step itself changes a number, such as a counter that
             a weight depends on; without it such a step is refused.
         name: for titles; the name of the module's class or function if None.
@@ -65,6 +69,7 @@ class TrainStep(Step):
         clip_norm: float | None = None,
         micro_batches: int = 1,
         autocast: torch.dtype | None = None,
+        scaler: GradScaler | None = None,
         recapture: bool = False,
         name: str | None = None,
         seed: int = 0,
@@ -94,9 +99,12 @@ class TrainStep(Step):
         self.clip_norm = clip_norm
         self.micro_batches = micro_batches
         self.autocast = autocast
+        self.scaler = enabled_scaler(scaler)
         self.recapture = recapture
 
-    def passes(self, model: nn.Module, batch: Any, enter: Callable[[Phase], None]) -> Outputs:
+    def passes(
+        self, model: nn.Module, batch: Any, enter: Callable[[Phase], None], scaler: LossScaler | None = None
+    ) -> Outputs:
         """Forward, loss and backward over all micro-batches, then clipping; returns the mean loss and the extras."""
         parts = cut(batch, self.micro_batches)
         shares, extras = [], ExtrasOfStep(model)
@@ -106,11 +114,15 @@ class TrainStep(Step):
                 loss = extras.split(_own_loss(model, part) if self.loss is None else self.loss(model, part))
             share = loss / len(parts) if len(parts) > 1 else loss
             shares.append(share.detach())
+            scaled = share if scaler is None else scaler.scale(share)
             enter(Phase.BACKWARD)
-            share.backward()  # type: ignore[no-untyped-call]
+            scaled.backward()  # type: ignore[no-untyped-call]
         total = shares[0]
         for share in shares[1:]:
             total = total + share
+        if scaler is not None:
+            enter(Phase.OPTIMIZER)
+            scaler.unscale()
         if self.clip_norm is not None:
             enter(Phase.OPTIMIZER)
             nn.utils.clip_grad_norm_(model.parameters(), self.clip_norm, foreach=False)
@@ -129,12 +141,14 @@ class TrainStep(Step):
         assert live.optimizer is not None
         self.complete()
         live.model.zero_grad(set_to_none=True)
-        outputs = self.passes(live.model, live.batch if batch is None else batch, lambda _: None)
-        if isinstance(self.optimizer, optimizers.Spec):
-            for group in live.optimizer.param_groups:
-                group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
-        with _first_momentum_undamped(live.optimizer), _single_tensor_kernels(live.optimizer):
-            live.optimizer.step()
+        scaler = None if live.scaler is None else LiveScaler(live.scaler, live.optimizer)
+        with nullcontext() if scaler is None else scaler.iteration():
+            outputs = self.passes(live.model, live.batch if batch is None else batch, lambda _: None, scaler)
+            if isinstance(self.optimizer, optimizers.Spec):
+                for group in live.optimizer.param_groups:
+                    group["lr"] = optimizers.settings(self.optimizer, live.steps)["lr"]
+            with _first_momentum_undamped(live.optimizer), _single_tensor_kernels(live.optimizer):
+                (live.optimizer if scaler is None else scaler).step()
         return outputs
 
     def computed(self) -> None:
@@ -152,7 +166,10 @@ class TrainStep(Step):
             advance(live.scheduler, count)
 
     def state(self, reach: Reach | None = None) -> dict[str, torch.Tensor]:
-        """The live tensors of the state by key: `model/<name>`, `code/<name>`, `optimizer/<parameter>/<state>`."""
+        """The live tensors of the state by key.
+
+        Keys are `model/<name>`, `code/<name>`, `optimizer/<parameter>/<state>`, and `scaler/<state>`.
+        """
         found = super().state(reach)
         live = self.materialize()
         assert live.optimizer is not None
@@ -161,7 +178,13 @@ class TrainStep(Step):
                 state = live.optimizer.state.get(parameter, {})
                 states = (key for key in optimizers.state_names(group) if state.get(key) is not None)
                 found.update({f"optimizer/{name}/{key}": state[key] for key in states})
+        found.update({f"scaler/{name}": tensor for name, tensor in self.scaler_tensors().items()})
         return found
+
+    def scaler_tensors(self) -> dict[str, torch.Tensor]:
+        """The live tensors of the gradient scaler by name; empty without a scaler."""
+        live = self.materialize()
+        return {} if live.scaler is None else private.scaler_state(live.scaler, _device_of(live.model))
 
     def clone(self) -> Self:
         """An independent copy of the step in its present state, sharing nothing that a step changes."""
@@ -173,6 +196,7 @@ class TrainStep(Step):
         optimizer_state.copy_untouched(self.live.optimizer, other.live.optimizer)
         if isinstance(other.optimizer, torch.optim.Optimizer):
             other.optimizer, other.scheduler = other.live.optimizer, other.live.scheduler
+        other.scaler = other.live.scaler
         return other
 
     def setup(self, model: nn.Module, persistent: Iterable[ModuleTensor], reach: Reach) -> CaptureGuards:
@@ -182,9 +206,11 @@ class TrainStep(Step):
             model: real or fake.
             persistent, reach: of the model.
         """
+        refuse_scaler_in_use(self.scaler, reach)
         found = dict(super().setup(model, persistent, reach))
         own_settings = ("loss", "clip_norm", "micro_batches", "autocast")
         found.update({f"step.{name}": getattr(self, name) for name in own_settings})
+        found.update(scaler_guards(self.scaler))
         if isinstance(self.optimizer, torch.optim.Optimizer):
             optimizers.check_supported(self.optimizer)
             found.update(optimizer_guards(self.groups(model)))
@@ -213,8 +239,12 @@ class TrainStep(Step):
         tables = {id(table) for table in (*scheduler.optimizer.param_groups, vars(scheduler))}
         return any(id(container.target) in tables for container in reach.containers)
 
-    def settle(self) -> None:
-        """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none."""
+    def settle(self, *, ended: bool = False) -> None:
+        """Remove the optimizer state of parameters that get no gradient, for which PyTorch keeps none.
+
+        Args:
+            ended: whether no step follows at once, so that state of parameters which no step has updated goes too.
+        """
         live = self.materialize()
         assert live.optimizer is not None
         if self.graph is None:
@@ -224,7 +254,7 @@ class TrainStep(Step):
         for group, names in self.groups(live.model):
             for name, parameter in zip(names, group["params"], strict=True):
                 state = live.optimizer.state.get(parameter, {})
-                if any(f"optimizer/{name}/{key}" in used for key in state):
+                if not (ended and live.scaler) and any(f"optimizer/{name}/{key}" in used for key in state):
                     continue
                 if float(state.get("step", 0.0)) == 0 and optimizer_state.untouched(live.optimizer, parameter):
                     live.optimizer.state.pop(parameter, None)
@@ -274,7 +304,9 @@ class TrainStep(Step):
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = optimizer.build(_trainable(model.parameters()))
         optimizer_state.complete(optimizer)
-        return Live(model, batch, optimizer, self.scheduler)
+        if self.scaler is not None:
+            private.scaler_state(self.scaler, _device_of(model))  # made now, as ordinary tensors
+        return Live(model, batch, optimizer, self.scheduler, self.scaler)
 
     def _precision(self, batch: Any) -> Any:
         if self.autocast is None:
@@ -321,7 +353,7 @@ def _single_tensor_kernels(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 def _first_momentum_undamped(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     """Let PyTorch make momentum buffers itself, so that the first gradient is not dampened.
 
-    If the block raises, the previous buffers are restored.
+    If the block raises or makes no step, the previous buffers are restored.
     """
     untouched = {
         parameter: optimizer.state[parameter].get("momentum_buffer")
@@ -338,6 +370,13 @@ def _first_momentum_undamped(optimizer: torch.optim.Optimizer) -> Iterator[None]
         for parameter, buffer in untouched.items():
             optimizer.state[parameter]["momentum_buffer"] = buffer
         raise
+    if all(optimizer.state[parameter]["momentum_buffer"] is None for parameter in untouched):
+        for parameter, buffer in untouched.items():
+            optimizer.state[parameter]["momentum_buffer"] = buffer
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next((one.device for one in model.parameters()), torch.get_default_device())
 
 
 def _trainable(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:

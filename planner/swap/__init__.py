@@ -9,7 +9,12 @@ from planner.swap.explain.explanation import Explanation
 from planner.swap.methods.eviction_portfolio import CLOSE
 from planner.swap.methods.swapadvisor.figure_1 import Case, Span, figure_1
 from planner.swap.problem.problem import Seconds
-from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, least_budget, working_sets
+from planner.swap.schedule.budget_feasibility import (
+    BudgetTooSmallError,
+    CopiesNeededError,
+    least_budget,
+    working_sets,
+)
 from planner.swap.search.blocking import PlanWithBaselines, plan_swaps, plan_with_baselines
 from planner.swap.search.budget_sweep import BudgetPoint, sweep
 from planner.swap.search.driver import DEFAULT as DEFAULT_METHOD
@@ -28,6 +33,7 @@ __all__ = [
     "BudgetPoint",
     "BudgetTooSmallError",
     "Case",
+    "CopiesNeededError",
     "Explanation",
     "Gain",
     "PlanWithBaselines",

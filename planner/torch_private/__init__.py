@@ -23,6 +23,7 @@ from planner.torch_private.fake_tensors import (
     FakeTensorMode,
     addresses_refused,
     device_of,
+    fake_tensor,
     quiet,
     tracing_hidden,
 )
@@ -50,7 +51,14 @@ from planner.torch_private.operators import (
     quantises,
     schema,
 )
-from planner.torch_private.optimizers import note_step
+from planner.torch_private.optimizers import (
+    begin_iteration,
+    in_iteration,
+    note_step,
+    scaler_state,
+    unscale,
+    update_scale,
+)
 from planner.torch_private.rendezvous_stores import Store, default_store, prefix_store, tcp_store
 from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
 from planner.torch_private.tensors import (
@@ -88,11 +96,13 @@ __all__ = [
     "autocasting",
     "backward_node",
     "backward_sequence",
+    "begin_iteration",
     "default_device",
     "default_generator",
     "default_store",
     "device_of",
     "fake_call",
+    "fake_tensor",
     "forward_sequence",
     "functional_form",
     "has_gradient_hooks",
@@ -101,6 +111,7 @@ __all__ = [
     "hook_tables",
     "import_compiler",
     "in_capture",
+    "in_iteration",
     "is_deterministic",
     "is_view",
     "kernel_name",
@@ -118,6 +129,7 @@ __all__ = [
     "quantises",
     "quiet",
     "saved_tensors_hooks",
+    "scaler_state",
     "schema",
     "storage_holders",
     "storage_identity",
@@ -125,6 +137,8 @@ __all__ = [
     "tcp_store",
     "tensors",
     "tracing_hidden",
+    "unscale",
+    "update_scale",
     "user_modes",
     "version",
     "watching_tensor_hooks",

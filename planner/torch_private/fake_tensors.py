@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import get_ident
@@ -32,6 +32,7 @@ __all__ = [
     "FakeTensorStandIn",
     "addresses_refused",
     "device_of",
+    "fake_tensor",
     "quiet",
     "tracing_hidden",
 ]  # fmt: skip
@@ -60,6 +61,31 @@ def quiet() -> Iterator[None]:
 def device_of(tensor: torch.Tensor) -> torch.device:
     """The device of a tensor, or the one that a fake tensor represents; PyTorch's own query is an operator call."""
     return tensor.fake_device if isinstance(tensor, FakeTensor) else tensor.device
+
+
+def fake_tensor(
+    mode: FakeTensorMode,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+    storage: torch.UntypedStorage | None = None,
+    offset: int = 0,
+) -> FakeTensor:
+    """Make a fake tensor as PyTorch's fake kernels make their results.
+
+    Args:
+        mode: the mode that it belongs to.
+        shape, strides, dtype, device: of the tensor; strides in elements.
+        storage, offset: for a view, a fake tensor's storage, and where in it the tensor begins, in elements.
+    """
+    with torch._C._DisableTorchDispatch():
+        if storage is None:
+            elements = torch.empty_strided(shape, strides, dtype=dtype, device="meta")
+        else:
+            elements = torch.empty(0, dtype=dtype, device="meta")
+            elements.set_(storage, offset, shape, strides)
+    return FakeTensor(mode, elements, device)
 
 
 @contextmanager

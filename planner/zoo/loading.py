@@ -36,7 +36,9 @@ def step_maker(text: str) -> Callable[..., TrainStep | InferenceStep]:
     if colon and path.endswith(".py"):
         return function_from_file(path, function)
     if text.endswith(".py"):
-        raise StowageError(f"{text} names no function; write {text}:function, a function that returns a TrainStep")
+        raise StowageError(
+            f"{text} names no function; write {text}:function, which returns a TrainStep or an InferenceStep"
+        )
     name, _, arguments = text.partition(":")
     settings = []
     for setting in filter(None, (part.strip() for part in arguments.split(","))):

@@ -37,10 +37,12 @@ def function_from_file(path: str | Path, function: str) -> Callable[..., TrainSt
             own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
             raise StowageError(
                 f"{path} has no function {function!r}{did_you_mean(function, own)}; "
-                "name one that returns a TrainStep, as in file.py:function"
+                "name one that returns a TrainStep or an InferenceStep, as in file.py:function"
             )
         if not callable(build):
-            raise StowageError(f"{function} in {path} is not a function; name one that returns a TrainStep")
+            raise StowageError(
+                f"{function} in {path} is not a function; name one that returns a TrainStep or an InferenceStep"
+            )
 
     @wraps(build)
     def make(**arguments: Any) -> TrainStep | InferenceStep:
@@ -53,7 +55,8 @@ def function_from_file(path: str | Path, function: str) -> Callable[..., TrainSt
                 raise
             except (Exception, SystemExit) as error:
                 raise StowageError(
-                    f"{function} in {path} raised {_said(error)}; it is called {called} and must return a TrainStep"
+                    f"{function} in {path} raised {_said(error)}; it is called {called} and must return a TrainStep "
+                    "or an InferenceStep"
                 ) from error
         return _checked(step, f"{function} in {path}")
 
@@ -63,10 +66,10 @@ def function_from_file(path: str | Path, function: str) -> Callable[..., TrainSt
 def _checked(step: object, where: str) -> TrainStep | InferenceStep:
     if isinstance(step, TrainStep | InferenceStep):
         return step
-    hint = (
-        "wrap the module in planner.TrainStep(module, batch)" if isinstance(step, nn.Module) else "return a TrainStep"
-    )
-    raise StowageError(f"{where} returned {type(step).__name__}, not a TrainStep; {hint}")
+    hint = "return a TrainStep or an InferenceStep"
+    if isinstance(step, nn.Module):
+        hint = "wrap it in planner.TrainStep(module, batch) or planner.InferenceStep(module, batch)"
+    raise StowageError(f"{where} returned {type(step).__name__}, which is not a step; {hint}")
 
 
 def _run(path: Path) -> ModuleType:

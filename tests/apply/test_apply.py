@@ -91,6 +91,44 @@ def test_what_the_whole_step_takes_is_said_beside_the_budget(name):
     assert applied.budget_bytes == plan.peak_bytes
 
 
+def dropouts():
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Dropout(0.1)) for _ in range(6)))
+    return planner.TrainStep(model, torch.randn(512, 64), loss=lambda model, x: model(x).square().mean())
+
+
+@pytest.mark.parametrize("make", [dropouts, lambda: planner.zoo.load("rnn:layers=1,hidden=64,steps=4")])
+def test_what_a_step_takes_beyond_the_whole_of_a_plans_memory_is_said_part_by_part(make):
+    step = make()
+    graph = planner.capture(step, progress=False)
+    plan = planner.plan_swaps(graph, planner.machine("v100-16gb"), "100%", time_limit=0, progress=False)
+    assert not plan.swap_ins
+    applied = planner.apply(plan, step, progress=False)
+    beyond = sum(part.bytes for part in applied.beyond_the_plan)
+    assert beyond > 0
+    assert applied.step_bytes - beyond <= plan.budget_bytes < applied.step_bytes
+    lines = str(applied).splitlines()
+    for part in applied.beyond_the_plan:
+        assert f"beyond the plan: {part}" in lines
+    assert (
+        "to stay within it, plan within a smaller budget, or run the plan with planner.run, which keeps to it" in lines
+    )
+
+
+def test_a_smaller_budget_brings_the_step_within_the_larger_one_and_nothing_is_said_to_be_beyond_it():
+    step = dropouts()
+    graph = planner.capture(step, progress=False)
+    gpu = planner.machine("v100-16gb")
+    whole, less = (
+        planner.search_swaps(graph, gpu, share, method="calendar", time_limit=None).wait(progress=False)
+        for share in ("100%", "80%")
+    )
+    applied = planner.apply(replace(less, budget_bytes=whole.budget_bytes), step, progress=False)
+    assert applied.step_bytes <= whole.budget_bytes < planner.apply(whole, step, progress=False).step_bytes
+    assert "within the plan's budget" in str(applied)
+    assert "beyond the plan" not in str(applied)
+    assert "smaller budget" not in str(applied)
+
+
 def test_a_plan_that_hooks_follow_nothing_of_says_so_and_what_to_do():
     step = planner.zoo.mlp(layers=3, hidden=64, batch=64)
     graph = planner.capture(step, progress=False)

@@ -42,6 +42,20 @@ def without():
 
 def fails(batch):
     raise ValueError(f"{batch} is not a power of two")
+
+
+def limited(batch):
+    if batch > 37:
+        raise ValueError(f"at most 37 rows, got {batch}")
+    return step(batch)
+
+
+def ignores(batch):
+    return step(4)
+
+
+def inference(batch):
+    return planner.InferenceStep(torch.nn.Linear(8, 8), torch.ones(batch, 8))
 """
 
 
@@ -129,8 +143,8 @@ def test_a_share_of_a_hundred_percent_and_more_is_written_out() -> None:
     some, none = Largest(7, True, True), Largest(None, True, True)
     found = Fit("batch", "h100", 2**30, (), none, none, {}, some, (needs,), asked=range(7, 9))
     rows = rows_of(found, "mlp", PRESETS["h100"])
-    assert rows["at all"] == "batch=7: 2.10 s a step, 110 % slower"
-    assert rows["full speed"] == "none: batch=7 is already 110 % slower; try smaller ones"
+    assert rows["at all"] == ("batch=7: 2.10 s a step, 110 % slower",)
+    assert rows["full speed"] == ("none: batch=7 is already 110 % slower; try smaller ones",)
 
 
 def test_a_function_of_ones_own_is_called_with_each_value(planner, file: Path) -> None:
@@ -140,6 +154,35 @@ def test_a_function_of_ones_own_is_called_with_each_value(planner, file: Path) -
     row = next(line for line in planner("fit", f"{file}:step", *words).out.splitlines() if line.startswith("at all"))
     assert "batch=8: " in row
     assert "the last asked for" in row
+
+
+def test_a_function_may_return_an_inference_step(planner, file: Path) -> None:
+    facts = planner("fit", f"{file}:inference", "--machine", "h100", "--over", "batch=1..4", "--json").json
+    assert facts["unswapped"]["value"] == 4
+
+
+def test_where_the_model_stops_an_open_range_the_rows_and_json_say_so(planner, file: Path) -> None:
+    asked = ("fit", f"{file}:limited", "--machine", "h100", "--over", "batch=1..")
+    text, facts = planner(*asked).out, planner(*asked, "--json").json
+    rows = {line.split("  ")[0].strip(): line for line in text.splitlines() if line[:1] != " "}
+    for row in ("unswapped", "full speed", "10% slower", "50% slower", "at all"):
+        assert "batch=37: " in rows[row]
+        assert rows[row].rstrip().endswith("(the model stops batch=38)")
+    assert "batch=38: ValueError: at most 37 rows, got 38" in rows["fails"]
+    assert facts["asked"] == {"first": 1, "last": 37}
+    assert facts["stopped_by_model"]
+    assert facts["failed"] == [{"value": 38, "error": "ValueError: at most 37 rows, got 38"}]
+    ended = planner("fit", f"{file}:limited", "--machine", "h100", "--over", "batch=1..37", "--json").json
+    assert (ended["stopped_by_model"], ended["failed"]) == (False, [])
+
+
+@pytest.mark.parametrize("columns", [60, 80, 90, 200])
+def test_no_remark_in_brackets_is_broken_by_the_end_of_a_line(planner, file: Path, monkeypatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = planner("fit", f"{file}:limited", "--machine", "h100", "--over", "batch=1..").out.splitlines()
+    remarks = [line for line in lines if "the model" in line]
+    assert len(remarks) == 5
+    assert all("(the model stops batch=38)" in line for line in remarks)
 
 
 def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
@@ -153,7 +196,20 @@ def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
     [
         ("step", "batches=1..4", "step has no argument 'batches' (did you mean batch?); it takes batch, width"),
         ("without", "batch=1..4", "without has no argument 'batch'; it takes no arguments"),
-        ("fails", "batch=1..4", "raised ValueError: 3 is not a power of two; it is called with batch=3"),
+        ("fails", "batch=1..4", "raised ValueError: 1 is not a power of two; it is called with batch=1"),
+        (
+            "fails",
+            "batch=2..",
+            "raised ValueError: 2 is not a power of two; it is called with batch=2 and must return "
+            "a TrainStep or an InferenceStep",
+        ),
+        (
+            "limited",
+            "batch=2..64",
+            "batch=38 fails (ValueError: at most 37 rows, got 38), and batch=37 is the last that "
+            "works; end the range there, or leave its end open",
+        ),
+        ("ignores", "batch=5..", "still fits; name a last value, as in --over batch=5..320"),
         ("step", "batch=4", "write an argument, its first and its last value: batch=1..64"),
         ("step", "batch=4..1", "ends below its beginning; write batch=1..4"),
         ("step", "batch=0..4", "batch must be 1 or more, got 0"),
@@ -171,7 +227,7 @@ def test_what_cannot_be_asked_is_answered_in_one_sentence(planner, file: Path, f
     ("words", "says"),
     [
         (["mlp", "--machine", "h100", "--over", "height=1..4"], "mlp has no argument 'height'"),
-        (["mlp", "--machine", "h100", "--over", "optimizer=1..4"], "unknown optimizer 3"),
+        (["mlp", "--machine", "h100", "--over", "optimizer=1..4"], "optimizer=1 fails: unknown optimizer 1"),
         (["mlp", "--machine", "abacus", "--over", "batch=1..4"], "abacus"),
         (["mlp", "--over", "batch=1..4"], "--machine"),
         (["mlp", "--machine", "h100"], "--over"),

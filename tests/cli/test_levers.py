@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import planner as stowage
 from planner.machine import PRESETS
 
@@ -19,8 +21,48 @@ def test_the_rows_are_those_of_the_function(planner) -> None:
         one.name: one.reason for one in found.unchangeable
     }
     assert facts["budget_bytes"] == found.budget_bytes
-    table = planner("levers", MODEL, "--machine", "h100").out
-    assert table.strip() == repr(found)
+
+
+@pytest.mark.parametrize("columns", [80, 250])
+def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(planner, monkeypatch, columns) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = planner("levers", MODEL, "--machine", "h100", "--budget", "60%").out
+    found = stowage.levers(stowage.zoo.load(MODEL), PRESETS["h100"], budget="60%", progress=False)
+    assert max(map(len, text.splitlines())) <= columns
+    title, _, rest = text.partition("\n\n")
+    rows, changes, others = rest.split("\n\n")
+    assert title == found.title
+    header, cells = found.table()
+    assert rows.splitlines()[0].split() == list(header[:-1])
+    assert header[4] == "rows/s"
+    for row in cells:
+        name = row[0].split()[0]
+        assert any(line.startswith(name) and all(cell in line for cell in row[1:5]) for line in rows.splitlines())
+    assert changes.startswith("What changes:\n")
+    assert others.startswith("Not possible:\n")
+    for part, said in ((changes, [(row.name, row.change) for row in found.rows[1:] if not row.parts]),
+                       (others, [(one.name, one.reason) for one in found.unchangeable])):  # fmt: skip
+        words = " ".join(part.split())
+        assert all(" ".join(f"{name} {text}".split()) in words for name, text in said if columns == 250)
+        assert all(name in words for name, _ in said)
+
+
+def test_what_is_not_possible_advises_nothing_that_the_command_lacks(planner) -> None:
+    words = ("levers", "mlp:layers=2,hidden=512,batch=512", "--machine", "h100", "--json", "--budget")
+    for budget, why in (
+        ("50%", "no plan that copies nothing was found within 3.52 MiB"),
+        ("200%", "unswapped, the step takes 7.05 MiB and fits in 14.1 MiB without a plan"),
+    ):
+        reasons = {one["name"]: one["reason"] for one in planner(*words, budget).json["unchangeable"]}
+        assert reasons["recomputed by a plan"] == why
+        assert not any("method=" in reason or '"auto"' in reason for reason in reasons.values())
+
+
+def test_a_budget_beyond_what_the_machine_has_is_remarked_upon(planner) -> None:
+    beyond, within = (planner("levers", MODEL, "--machine", "t4", "--budget", size) for size in ("200GiB", "10GiB"))
+    assert "note: the budget of 200 GiB is more than the 14.9 GiB that t4 has\n" in beyond.err
+    assert "note" not in within.err
+    assert beyond.status == within.status == 0
 
 
 def test_a_budget_leaves_less_memory_for_the_step(planner) -> None:

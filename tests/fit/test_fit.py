@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner import StowageError, zoo
+from planner.fit import StillFitsError
 from planner.fit.bisection import largest
 from planner.machine import PRESETS, op_seconds
 
@@ -82,7 +83,8 @@ def test_every_answer_is_among_what_was_tried_also_in_steps_too_large_to_try_all
 
 
 def test_an_argument_that_takes_no_memory_needs_a_last_value():
-    with pytest.raises(StowageError, match="batch=1073741824 still fits; name a last value"):
+    sentence = r'batch=1073741824 still fits; name a last value, as in over=\{"batch": range\(268435456, '
+    with pytest.raises(StillFitsError, match=sentence):
         planner.fit(lambda batch: MLP(batch=4), PRESETS["h100"], {"batch": (2**28, None)}, progress=False)
 
 
@@ -158,7 +160,10 @@ def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):
         ({"over": {"batch": 64}}, "must be whole numbers such as range"),
         ({"over": {"batch": [2, 1]}}, "the values of batch must be ascending"),
         ({"make_step": MLP()}, "make_step must be a function that returns a step, got TrainStep"),
-        ({"make_step": lambda batch: batch}, "make_step returned int, not a TrainStep"),
+        (
+            {"make_step": lambda batch: batch},
+            "make_step returned int, which is not a step; return a TrainStep or an InferenceStep",
+        ),
     ],
 )
 def test_a_mistake_is_refused_and_is_not_taken_for_what_does_not_fit(changed, sentence):

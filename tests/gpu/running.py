@@ -22,7 +22,7 @@ from planner.run.devices.accelerator.accelerator_streams import AcceleratorStrea
 from planner.run.devices.cuda.cuda_driver import CudaDriver
 from planner.selftest.self_test import results
 from planner.selftest.stage_checks import Stages
-from planner.step import SGD, Step, TrainStep
+from planner.step import SGD, AdamW, Step, TrainStep
 from planner.swap import plan_swaps
 from planner.zoo import load
 from tests.gpu.program import refusal
@@ -50,8 +50,18 @@ def dropping() -> TrainStep:
                      optimizer=SGD(lr=0.01, momentum=0.9))  # fmt: skip
 
 
+def scaled() -> TrainStep:
+    """A gradient scaler whose scale is too large in the first two steps."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(32, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 4))
+    scaler = torch.amp.GradScaler("cpu", 2.0**127, growth_interval=2)
+    return TrainStep(model, torch.randn(64, 32), loss=lambda model, x: 4 * (model(x) - 1).square().mean(),
+                     optimizer=AdamW(lr=0.01), scaler=scaler)  # fmt: skip
+
+
 STEPS: dict[str, Callable[[], Step]] = {
     "mlp": mlp, "convolutions": convolutions, "lstm": lstm, "dropping": dropping,
+    "scaled": scaled,
     "gpt": lambda: load("gpt:layers=2,hidden=48,heads=4,sequence=16,vocabulary=64,batch=4,optimizer=adamw"),
 }  # fmt: skip
 
@@ -89,12 +99,17 @@ def looped(make: Callable[[], Step]) -> dict[str, Any]:
 
 def written_back_late() -> dict[str, Any]:
     """Steps that are not checked, and the same by eager PyTorch; then the same again with a step that fails."""
-    ours, eager = convolutions(), convolutions()
-    run(ours, device="cuda", budget="80%", steps=5, check=False, progress=False).wait()
-    for _ in range(5):
-        eager.eager()
-    theirs = eager.state()
-    whole = [key for key, value in ours.state().items() if not same_bits(value, theirs[key])]
+    whole = []
+    for make in (convolutions, scaled):
+        ours, eager = make(), make()
+        run(ours, device="cuda", budget="80%", steps=5, check=False, progress=False).wait()
+        for _ in range(5):
+            eager.eager()
+        theirs = eager.state()
+        whole += [key for key, value in ours.state().items() if not same_bits(value, theirs[key])]
+    untouched = scaled()
+    skipped = run(untouched, device="cuda", budget="80%", steps=2, check=False, progress=False).wait().skipped
+    assert untouched.torch_optimizer is not None
     failing, before = convolutions(), convolutions().state()
     count = iter(range(10**9))
 
@@ -107,7 +122,12 @@ def written_back_late() -> dict[str, Any]:
     with patch.object(AcceleratorStream, "launch", lambda stream, *call: fails(*call, partial(launch, stream))):
         told = refusal(lambda: run(failing, device="cuda", budget="80%", steps=9, check=False, progress=False).wait())
     changed = [key for key, value in failing.state().items() if not same_bits(value, before[key])]
-    return {"different": whole, "told": told, "changed": changed}
+    return {
+        "different": whole,
+        "skipped": [skipped, len(untouched.torch_optimizer.state)],
+        "told": told,
+        "changed": changed,
+    }
 
 
 def in_the_workbench() -> list[Any]:
@@ -166,7 +186,7 @@ def main() -> None:
     torch.backends.cuda.enable_flash_sdp(False)  # which eager PyTorch would choose on the CPU
     print(json.dumps({
         "runs": {name: checked(make, runtime) for name, make in STEPS.items()},
-        "loops": {name: looped(STEPS[name]) for name in ("convolutions", "dropping")},
+        "loops": {name: looped(STEPS[name]) for name in ("convolutions", "dropping", "scaled")},
         "not pinned": not_pinned(runtime),
         "link": refusal(lambda: run(mlp(), device="cuda", link_bandwidth=1e9)),
         "stages": tested(),

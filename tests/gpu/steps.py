@@ -83,11 +83,11 @@ def _attention() -> Step:
     return TrainStep(_Attention, lambda: torch.randn(2, 16, 64), loss=lambda model, x: model(x).square().mean())
 
 
-def _autocast(name: str) -> Callable[[], Step]:
+def _autocast(name: str, dtype: torch.dtype, scaler: torch.amp.GradScaler | None = None) -> Callable[[], Step]:
     def made() -> Step:
         step = load(name)
         assert isinstance(step, TrainStep)
-        step.autocast = torch.bfloat16
+        step.autocast, step.scaler = dtype, scaler
         return step
 
     return made
@@ -118,7 +118,8 @@ ZOO = ("mlp", "gpt:dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LA
 STEPS: dict[str, Callable[[], Step]] = {
     **{name: lambda name=name: load(name) for name in ZOO},
     "convolutions": convolutions,
-    "gpt with autocast": _autocast("gpt"),
+    "gpt with autocast": _autocast("gpt", torch.bfloat16),
+    "gpt with a gradient scaler": _autocast("gpt", torch.float16, torch.amp.GradScaler("cpu")),
     "GPT-2": _gpt2,
     "Llama": _of(transformers.LlamaConfig, transformers.LlamaForCausalLM, num_key_value_heads=2),
     "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),

@@ -23,6 +23,7 @@ def test_runs_on_a_gpu_have_eagers_bits_and_leave_everything_as_promised() -> No
         assert looped == {"losses": True, "drawn": True, "different": [], "devices": ["cpu"]}, name
     late = found["late"]  # steps are written back together once the run ends
     assert late["different"] == []
+    assert late["skipped"] == [[0, 1], 0]
     assert "out of memory" in late["told"]
     assert late["told"].endswith(LOST)
     assert late["changed"] == []

@@ -126,6 +126,18 @@ def test_a_given_model_batch_and_optimizer_stay_as_they_are_even_where_a_row_is_
     assert reasons["parameters in bfloat16"].startswith("the live optimizer has states")
 
 
+def test_a_gradient_scaler_is_kept_and_that_of_the_given_step_stays_as_it_is():
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**60, growth_interval=3)
+    given = planner.zoo.load("mlp:layers=2,hidden=32,batch=16")
+    given.scaler = scaler
+    levers = planner.levers(given, planner.machine("laptop"), progress=False)
+    assert levers["as given"].step.scaler.get_growth_interval() == 3
+    changed = levers["2 micro-batches"].step
+    assert planner.run(changed, steps=2, check=True, progress=False).wait().mismatches == ()
+    assert changed.scaler.state_dict() != scaler.state_dict()
+    assert scaler.state_dict() == torch.amp.GradScaler("cpu", init_scale=2.0**60, growth_interval=3).state_dict()
+
+
 def test_a_model_that_a_function_returns_again_and_again_stays_as_it_is_too():
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     before = state(model)
@@ -207,6 +219,24 @@ def test_a_budget_is_the_memory_for_the_step_itself():
         assert levers["swapped by a plan"].fits
 
 
+@pytest.mark.parametrize("share", ["50%", "60%", "75%", "90%"])
+@pytest.mark.parametrize("evaluations", [1, 20])
+@pytest.mark.parametrize("model", ["mlp:layers=2,hidden=512,batch=512", "mlp:layers=6,hidden=64,batch=512"])
+def test_a_plan_that_may_do_both_is_no_slower_than_one_that_may_do_only_one(model, evaluations, share):
+    step = planner.zoo.load(model)
+    levers = planner.levers(step, H100, budget=share, evaluations=evaluations, progress=False)
+    plans = {row.name: row for row in levers if row.plan is not None}
+    both = plans.pop("swapped and recomputed by a plan")
+    assert plans
+    assert both.step_seconds <= min(row.step_seconds for row in plans.values())
+    assert both.peak_bytes <= levers.budget_bytes
+    assert planner.validate(both.plan, both.graph) == []
+    does = {"swaps": bool(both.plan.swap_ins), "recomputes": len(both.plan.order) > len(both.graph.ops)}
+    for word in does:  # where another row's plan is the fastest, it says what that one does
+        if f"the fastest plan found only {word}" in both.change:
+            assert [one for one in does if does[one]] == [word]
+
+
 class Forgetful(nn.Module):
     """Repeated blocks with dropout, which PyTorch's checkpointing would draw for again."""
 
@@ -242,8 +272,10 @@ def test_a_plan_that_only_recomputes_is_a_row_with_eagers_bits_where_dropout_ref
     eager = [step.clone().eager() for _ in PAINTS]  # as the meter makes a step for each, which draw one after the other
     assert torch.equal(outputs[0], eager[-1])
     reason = next(one.reason for one in levers.unchangeable if one.name == "checkpointed blocks")
-    assert "keep dropout out of what torch.utils.checkpoint runs; a plan recomputes" in reason
-    assert reason.endswith('plan_swaps(..., method="recompute")')
+    assert "keep dropout out of what torch.utils.checkpoint runs; a plan of the method" in reason
+    assert reason.endswith(
+        'a plan of the method "recompute" does so without a change of the model, and keeps dropout as it is'
+    )
     swapped = {one.name for one in (levers.unchangeable if kind == "cpu" else levers)}
     assert "swapped by a plan" in swapped
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.cancel import Cancelled, CancelToken
 from planner.memory import pack
-from planner.memory.packing import portfolio
+from planner.memory.packing import portfolio, search
 from planner.memory.packing.exact import place_exactly
 from planner.memory.packing.problem import checked
 
@@ -92,6 +92,32 @@ def test_a_puzzle_that_orders_do_not_solve_is_solved_by_the_search():
     assert (found.peak, found.bound, found.optimal) == (1024, 1024, True)
     assert not overlaps(PUZZLE, found.offsets)
     assert found.seconds < 60
+
+
+def test_most_of_a_search_is_at_the_least_height_and_the_rest_gets_lower(monkeypatch):
+    # time goes by with visited nodes and looks at the clock, so that the search is the same every time
+    now, nodes, place = [0.0], {}, portfolio.place_completely
+
+    def clock():
+        now[0] += 0.001
+        return now[0]
+
+    def counted(size, highest, *rest):
+        result, visited = place(size, highest, *rest)
+        height = int((highest + size).max())
+        nodes[height] = nodes.get(height, 0) + visited
+        now[0] += visited / 4000
+        return result, visited
+
+    monkeypatch.setattr(search, "perf_counter", clock)
+    monkeypatch.setattr(portfolio, "perf_counter", clock)
+    monkeypatch.setattr(portfolio, "place_completely", counted)
+    puzzle = cut_square(300, 1)
+    found, ordered = pack(*puzzle, seconds=10), pack(*puzzle)
+    assert found.bound == found.max_live < found.peak < ordered.peak
+    assert not overlaps(puzzle, found.offsets)
+    assert len(nodes) > 5
+    assert 2 * nodes[found.bound] > sum(nodes.values())
 
 
 def test_no_seconds_are_enough_for_a_placement():

@@ -229,7 +229,7 @@ def test_a_snapshot_that_is_cut_anywhere_is_refused(tmp_path: Path) -> None:
     data, path = pickle.dumps(good(), 4), tmp_path / "cut.pickle"
     for end in range(0, len(data), 37):
         path.write_bytes(data[:end])
-        refused(path)
+        assert refused(path)
 
 
 def test_a_snapshot_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> None:

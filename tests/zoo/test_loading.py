@@ -151,7 +151,10 @@ def test_a_step_comes_from_a_file_of_ones_own(file: Path) -> None:
         ("trian", "did you mean train"),
         ("", "has no function"),
         ("number", "is not a function"),
-        ("module", "returned Linear, not a TrainStep; wrap the module"),
+        (
+            "module",
+            "returned Linear, which is not a step; wrap it in planner.TrainStep(module, batch) or planner.",
+        ),
         ("nothing", "returned NoneType"),
         ("fails", "raised ValueError: no data;"),
         ("leaves", "raised SystemExit: 3;"),
@@ -176,5 +179,8 @@ def test_a_step_is_made_with_other_arguments_than_its_text_has(file: Path) -> No
     make_step = zoo.step_maker("mlp:layers=2,batch=3")
     assert make_step().name == zoo.load("mlp:layers=2,batch=3").name
     assert make_step(batch=5).name == zoo.load("mlp:layers=2,batch=5").name
-    with pytest.raises(StowageError, match=r"needs in .* returned NoneType, not a TrainStep"):
+    with pytest.raises(
+        StowageError,
+        match=r"needs in .* returned NoneType, which is not a step; return a TrainStep or an InferenceStep",
+    ):
         zoo.step_maker(f"{file}:needs")(width=2)

@@ -12,6 +12,9 @@ from planner.apply.schedule.parts import AppliedPart
 from planner.errors import StowageError
 from planner.units import format_apart, format_bytes
 
+#: What to do where a plan is followed and the step is still expected to take more than its budget.
+_LESS = "to stay within it, plan within a smaller budget, or run the plan with planner.run, which keeps to it"
+
 
 class Applied:
     """A plan that ordinary PyTorch follows inside a `with` block, as far as it can.
@@ -26,6 +29,7 @@ class Applied:
         step_bytes: the most bytes that the whole step is expected to have on the device, with parameters, gradients,
             optimizer state and temporaries; what PyTorch's allocator adds is not counted.
         budget_bytes: of the plan.
+        beyond_the_plan: what is on the device at that moment although the plan has freed it by then.
         advice: what to do where nothing of the plan is followed; empty otherwise.
     """
 
@@ -39,11 +43,13 @@ class Applied:
         *,
         step_bytes: int,
         budget_bytes: int,
+        beyond_the_plan: tuple[AppliedPart, ...] = (),
         advice: str = "",
     ) -> None:
         self.expressed, self.left_out = expressed, left_out
         self.peak_bytes, self.unswapped_bytes = peak_bytes, unswapped_bytes
         self.step_bytes, self.budget_bytes, self.advice = step_bytes, budget_bytes, advice
+        self.beyond_the_plan = beyond_the_plan
         self._hooks, self._entered, self._closed = hooks, saved_tensors_hooks(hooks.pack, hooks.unpack), False
 
     @property
@@ -67,10 +73,12 @@ class Applied:
     def __repr__(self) -> str:
         with_plan, without = format_bytes(self.peak_bytes), format_bytes(self.unswapped_bytes)
         whole, budget = format_apart(self.step_bytes, self.budget_bytes)
-        kept = "over" if self.step_bytes > self.budget_bytes else "within"
+        over = self.step_bytes > self.budget_bytes
         lines = [
             f"saved tensors: at most {with_plan} on the device, {without} without the plan",
-            f"whole step: about {whole} on the device, {kept} the plan's budget of {budget}",
+            f"whole step: about {whole} on the device, {'over' if over else 'within'} the plan's budget of {budget}",
+            *([f"beyond the plan: {part}" for part in self.beyond_the_plan] if over else []),
+            *([_LESS] if over and not self.advice else []),
             *([f"nothing of this plan is followed: {self.advice}"] if self.advice else []),
             *(f"expressed: {part}" for part in self.expressed),
             *(f"left out: {part}" for part in self.left_out),

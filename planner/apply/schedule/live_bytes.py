@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +40,22 @@ def peak_bytes(calls: HookCalls, absences: Iterable[Absence]) -> int:
     return int(np.cumsum(changes).max())
 
 
-def step_bytes(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> int:
+@dataclass(frozen=True, slots=True)
+class StepPeak:
+    """The peak that a whole step is expected to have in ordinary PyTorch.
+
+    Args:
+        bytes: on the device.
+        reused: storages whose memory a plan makes a result in at that op, while PyTorch makes it in other memory.
+        held: storages that autograd holds there beyond their last use, when a plan has freed them.
+    """
+
+    bytes: int
+    reused: frozenset[int]
+    held: frozenset[int]
+
+
+def step_peak(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> StepPeak:
     """The most bytes that a whole step is expected to have on the device: all of it, and not saved tensors alone.
 
     The ops run in captured order, as PyTorch runs them. What its allocator adds, by rounding and in pieces that nothing
@@ -54,20 +70,31 @@ def step_bytes(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> i
     sizes = np.array([storage.bytes for storage in graph.storages], np.int64)
     changes = np.zeros(ops + 1, np.int64)
     ends = life.end.astype(np.int64)
+    held: dict[int, range] = {}
     for storage, numbers in calls.members.items():
-        dropped = max(calls.dropped.get(number, len(calls)) for number in numbers)
-        if storage >= 0 and ends[storage] < _ops_run(calls, dropped, ops):  # autograd holds it beyond its last use
+        dropped = _ops_run(calls, max(calls.dropped.get(number, len(calls)) for number in numbers), ops)
+        if storage >= 0 and ends[storage] < dropped:  # autograd holds it beyond its last use
+            held[storage] = range(int(ends[storage]), dropped)
             changes[ends[storage]] += sizes[storage]
-            changes[_ops_run(calls, dropped, ops)] -= sizes[storage]
+            changes[dropped] -= sizes[storage]
+    away: list[tuple[int, range]] = []
     for absence in absences:
         release = max(absence.release, calls.left.get(calls.members[absence.storage][-1], len(calls)))
         if release < absence.fetch:
-            changes[_ops_run(calls, release, ops)] -= sizes[absence.storage]
-            changes[_ops_run(calls, absence.fetch, ops)] += sizes[absence.storage]
+            gone = range(_ops_run(calls, release, ops), _ops_run(calls, absence.fetch, ops))
+            away.append((absence.storage, gone))
+            changes[gone.start] -= sizes[absence.storage]
+            changes[gone.stop] += sizes[absence.storage]
     live = life.live_bytes + np.cumsum(changes)[:ops]
     for reusing in np.flatnonzero(life.reused_buffer >= 0):  # PyTorch makes the output before it frees the input
         live[life.birth[reusing]] += sizes[life.reused_buffer[reusing]]
-    return int(live.max(initial=0))
+    if not ops:
+        return StepPeak(0, frozenset(), frozenset())
+    peak = int(live.argmax())
+    reused = life.reused_buffer[(life.reused_buffer >= 0) & (life.birth == peak)]
+    gone_then = {storage for storage, gone in away if peak in gone}
+    held_then = {storage for storage, span in held.items() if peak in span} - gone_then
+    return StepPeak(int(live[peak]), frozenset(reused.tolist()), frozenset(held_then))
 
 
 def _ops_run(calls: HookCalls, call: int, ops: int) -> int:

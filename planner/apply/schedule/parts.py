@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.apply.schedule.absences import SavedAbsences
 from planner.apply.schedule.hook_calls import HookCalls
+from planner.apply.schedule.live_bytes import StepPeak
 from planner.graph import PERSISTENT, Graph, Kind
 from planner.plan import PlanIndex
 from planner.units import format_bytes, several
@@ -78,6 +79,21 @@ def left_out(graph: Graph, index: PlanIndex, calls: HookCalls, found: SavedAbsen
         parts.append(AppliedPart("the plan's order of ops: PyTorch runs them as the model's code calls them", 0, 0))
     parts.append(AppliedPart("addresses: PyTorch's allocator chooses them", 0, 0))
     return tuple(parts)
+
+
+def beyond_the_plan(graph: Graph, peak: StepPeak) -> tuple[AppliedPart, ...]:
+    """What the whole step has on the device at its peak although the plan would not.
+
+    Args:
+        graph: of the step.
+        peak: of the step in ordinary PyTorch.
+    """
+    return (
+        *_part(
+            "inputs whose memory the plan makes a result in, and PyTorch frees after it is made", graph, peak.reused
+        ),
+        *_part("saved tensors that autograd holds beyond their last use", graph, peak.held),
+    )
 
 
 def advice(index: PlanIndex, found: SavedAbsences) -> str:

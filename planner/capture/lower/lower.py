@@ -8,7 +8,7 @@ as free as possible; `Op.overwrites` then states that it may still reuse the buf
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -31,6 +31,7 @@ from planner.program import (
     Event,
     Layout,
     Program,
+    StepScalars,
     TensorRef,
     argument_text,
     collective_scratch,
@@ -47,7 +48,7 @@ _ABSOLUTE = frozenset({"as_strided_scatter", "as_strided_copy"})
 _REFUSED = frozenset({"resize_", "set_", "resize_as_", "_resize_output_", "unsafe_set_data"})
 
 
-def lower(trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: Backend) -> Graph:
+def lower(trace: Trace, scalars: StepScalars, backend: Backend) -> Graph:
     """Build the graph and the program of a trace.
 
     Args:
@@ -61,9 +62,7 @@ def lower(trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: 
     return _Lowering(trace, backend).graph(scalars)
 
 
-def lower_with_saved(
-    trace: Trace, scalars: Callable[[int], Mapping[str, float]], backend: Backend
-) -> tuple[Graph, SavedTensors]:
+def lower_with_saved(trace: Trace, scalars: StepScalars, backend: Backend) -> tuple[Graph, SavedTensors]:
     """Build the graph of a trace, and what autograd saves in it.
 
     Args:
@@ -97,7 +96,7 @@ class _Lowering:
             layouts, actions = trace.saved.layouts, trace.saved.actions
             self._saves.extend((n, calls, layouts[n]) for action, n, calls in actions if action is SaveAction.SAVE)
 
-    def graph(self, scalars: Callable[[int], Mapping[str, float]]) -> Graph:
+    def graph(self, scalars: StepScalars) -> Graph:
         trace, tensors = self.trace, self.tensors
         state = [(tensors.add_live_in(one.layout, one.name, one.kind), one.key) for one in trace.persistent]
         batch = [tensors.add_live_in(layout, name, Kind.INPUT) for name, layout in trace.batch]
@@ -121,13 +120,14 @@ class _Lowering:
         for one in trace.persistent:
             if one.replaced is not None:
                 self._copy(one.replaced, one.layout, one.module)
-        outputs = [self._read(layout) for layout in trace.outputs]
-        for layout in trace.outputs:
+        kept = [*trace.outputs, *([] if trace.overflow is None else [trace.overflow])]
+        outputs = [self._read(layout) for layout in kept]
+        for layout in kept:
             tensors.mark_output(layout)
         program = Program(
             tuple(self.calls), tuple(dict.fromkeys(state)), tuple(constants), tuple(batch), outputs[0], scalars,
             dict(self.unused), self.temporaries, trace.effects, trace.returned, trace.readings, trace.guessed,
-            trace.extras,
+            trace.extras, trace.overflow is not None,
         )  # fmt: skip
         # in the graph as well, so that a plan for any machine can be run by our kernels
         graph = self.backend.with_scratch(self.builder.build(outputs), self.temporaries)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from planner import torch_private as private
 from planner.capture.record.recorder import Recorder
 from planner.graph import Kind, Phase
 from planner.program import Event, Layout, ScalarRef
@@ -37,13 +38,33 @@ class PersistentTensor:
     replaced: Layout | None = None
 
 
+class Skipping(NamedTuple):
+    """What says in a step whether it updates nothing, as the gradient scaler found a gradient that is not finite.
+
+    Args:
+        overflowed: a bool, whether it updates nothing.
+        counted: a number, by how much step counts grow: 0 or 1.
+    """
+
+    overflowed: Layout
+    counted: Layout
+
+
 class Updates:
     """Adds the optimizer's calls to the recording; `states` and `scalars` are what they additionally need.
 
     `representatives` maps each updated parameter to the one whose step count represents its own.
+
+    Args:
+        step, found: the step and its module tensors.
+        recorder: of the step.
+        skipping: says whether the step updates nothing; None if it always updates.
     """
 
-    def __init__(self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor]) -> None:
+    def __init__(
+        self, step: Step, recorder: Recorder, found: Sequence[ModuleTensor], skipping: Skipping | None
+    ) -> None:
+        self._skipping = skipping
         self.states: list[PersistentTensor] = []
         self.scalars: dict[ScalarRef, tuple[int, str, str]] = {}
         self.representatives: dict[str, str] = {}
@@ -75,7 +96,8 @@ class Updates:
                     states = {key: self._state(parameters[name], key) for key in state_names(group)}
                     scalar = self._scalar(place, group, name)
                     line = self._lines.get(parameters[name].layout.storage, "")
-                    _emit(self._recorder, group, parameters[name], line, gradients[name], states, scalar)
+                    kernels = _Kernels(self._recorder, parameters[name].module, line, self._skipping)
+                    _emit(kernels, group, parameters[name].layout, gradients[name], states, scalar)
 
     def _state(self, parameter: PersistentTensor, key: str) -> Layout:
         live = self._kept.get(self._tensors[parameter.name], {}).get(key)
@@ -107,28 +129,70 @@ class Updates:
         return reference
 
 
+class _Kernels:
+    """Records the kernels that update one parameter.
+
+    Where a step may update nothing, updates of a persistent tensor are computed beside it, and are then written to it
+    or not: no kernel needs to be left out, and the old numbers stay as they are, bit for bit.
+
+    Args:
+        recorder: of the step.
+        module, line: of the parameter.
+        skipping: says whether the step updates nothing; None if it always updates.
+    """
+
+    def __init__(self, recorder: Recorder, module: str, line: str, skipping: Skipping | None) -> None:
+        self._recorder, self._module, self._line, self._skipping = recorder, module, line, skipping
+        self._updated: dict[Layout, Layout] = {}
+
+    def new(self, target: Any, *args: Any, **kwargs: Any) -> Layout:
+        """Add a call whose result is a new tensor with the layout of its first argument."""
+        return self._recorder.emit(target, args, kwargs, module=self._module, source=self._line, like=args[0])
+
+    def update(self, target: Any, state: Layout, *args: Any, **kwargs: Any) -> None:
+        """Add a call that updates a persistent tensor, its first argument."""
+        if self._skipping is None:
+            self._in_place(target, state, *args, **kwargs)
+        elif state in self._updated:
+            self._in_place(target, self._updated[state], *args, **kwargs)
+        else:
+            self._updated[state] = self.new(private.functional_form(target), state, *args, **kwargs)
+
+    def finish(self, state: Layout) -> None:
+        """Write what has become of a persistent tensor to it, which no later call of this step updates."""
+        if self._skipping is not None:
+            updated = self._updated.pop(state)
+            self._in_place(_ATEN.where.self_out, self._skipping.overflowed, state, updated, out=state)
+
+    def count(self, steps: Layout) -> None:
+        """Count this step."""
+        self._in_place(_ATEN.add_.Tensor, steps, 1 if self._skipping is None else self._skipping.counted)
+
+    def keep_larger(self, state: Layout, other: Layout) -> None:
+        """Update a persistent tensor to the maximum of it and another."""
+        if self._skipping is None:
+            self._in_place(_ATEN.maximum.out, state, other, out=state)
+        else:
+            self._updated[state] = self.new(_ATEN.maximum.default, state, other)
+
+    def _in_place(self, target: Any, *args: Any, **kwargs: Any) -> None:
+        self._recorder.emit(target, args, kwargs, module=self._module, source=self._line)
+
+
 def _emit(
-    recorder: Recorder,
+    kernels: _Kernels,
     group: Mapping[str, Any],
-    updated: PersistentTensor,
-    line: str,
+    parameter: Layout,
     gradient: Layout,
     state: Mapping[str, Layout],
     scalar: Callable[[str], ScalarRef],
 ) -> None:
-    def new(target: Any, *args: Any, **kwargs: Any) -> Layout:
-        """Add a call whose result is a new tensor with the layout of its first argument."""
-        return recorder.emit(target, args, kwargs, module=updated.module, source=line, like=args[0])
-
-    def update(target: Any, *args: Any, **kwargs: Any) -> None:
-        recorder.emit(target, args, kwargs, module=updated.module, source=line)
-
-    parameter = updated.layout
+    new, update, finish = kernels.new, kernels.update, kernels.finish
     adam = "betas" in group
     if group.get("maximize", False):
         gradient = new(_ATEN.neg.default, gradient)
     if adam:
-        update(_ATEN.add_.Tensor, state["step"], 1)
+        kernels.count(state["step"])
     if group["weight_decay"] != 0:
         if adam and group.get("decoupled_weight_decay", False):
             update(_ATEN.mul_.Tensor, parameter, scalar("1-lr*weight_decay"))
@@ -139,27 +203,33 @@ def _emit(
             momentum = state["momentum_buffer"]
             update(_ATEN.mul_.Tensor, momentum, scalar("momentum"))
             update(_ATEN.add_.Tensor, momentum, gradient, alpha=scalar("1-dampening"))
+            finish(momentum)
             if group["nesterov"]:
                 gradient = new(_ATEN.add.Tensor, gradient, momentum, alpha=scalar("momentum"))
             else:
                 gradient = momentum
         update(_ATEN.add_.Tensor, parameter, gradient, alpha=scalar("-lr"))
+        finish(parameter)
         return
     if parameter.dtype.is_complex:
         parameter, gradient = _as_real(parameter), _as_real(gradient)
         state = {name: layout if name == "step" else _as_real(layout) for name, layout in state.items()}
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     update(_ATEN.lerp_.Scalar, mean, gradient, scalar("1-beta1"))
+    finish(mean)
     update(_ATEN.mul_.Tensor, square, scalar("beta2"))
     update(_ATEN.addcmul_.default, square, gradient, gradient, value=scalar("1-beta2"))
+    finish(square)
     if group["amsgrad"]:
         largest = state["max_exp_avg_sq"]
-        update(_ATEN.maximum.out, largest, square, out=largest)
+        kernels.keep_larger(largest, square)
+        finish(largest)
         square = largest
     root = new(_ATEN.sqrt.default, square)
     root = new(_ATEN.div.Tensor, root, scalar("bias_correction2_sqrt"))
     root = new(_ATEN.add.Tensor, root, scalar("eps"))
     update(_ATEN.addcdiv_.default, parameter, mean, root, value=scalar("-step_size"))
+    finish(parameter)
 
 
 def _first_lines(events: Iterable[Event]) -> dict[int, str]:

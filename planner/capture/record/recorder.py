@@ -23,6 +23,7 @@ from planner.capture.fakes.leaked_fakes import Leftovers
 from planner.capture.record import dispatch_mode_derivatives as derivatives
 from planner.capture.record.concrete_values import Steering
 from planner.capture.record.data_dependent import result_by_values
+from planner.capture.record.repeated_calls import RepeatedCalls
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.source.user_lines import UserLines
 from planner.errors import StowageError
@@ -69,7 +70,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.draws, self._steering, self._leftovers, self._report_calls = draws, steering, leftovers, report_calls
         self._check_interrupted = check_interrupted
         self._checked_at = perf_counter()
-        self.fake, self._backend = fake, backend
+        self.fake, self._call = fake, RepeatedCalls(backend.fake_call, fake)
         self.paths, self._lines = paths, lines
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # the identity of a freed storage is reused
@@ -120,7 +121,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         args, kwargs = self._faked(args), {name: self._faked(value) for name, value in kwargs.items()}
         module, source = self._where()
         try:
-            result = self._backend.fake_call(func, args, kwargs)
+            result = self._call(func, args, kwargs)
         except private.DATA_DEPENDENT:
             call = Event(func, self.noted(args), self.noted(kwargs), (), self.phase, module, source)
             result = result_by_values(self, self._steering, call)
@@ -187,9 +188,10 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             args, kwargs: its arguments, with layouts in place of tensors.
             module: path of the module that it belongs to.
             source: the line that it belongs to.
-            like: the result is a new tensor with this layout; without it, the call updates its first argument.
+            like: the result is a new tensor with this layout; without it, the call updates its argument `out`, or else
+                its first one.
         """
-        result: Layout = args[0] if like is None else self.fresh(like)
+        result: Layout = kwargs.get("out", args[0]) if like is None else self.fresh(like)
         self.events.append(Event(target, args, kwargs, (result,), self.phase, module, source))
         return result
 

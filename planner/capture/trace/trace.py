@@ -26,6 +26,8 @@ from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.hooks.hooks import Hooks, refuse_hooks
 from planner.capture.record.composites import as_in_eager
 from planner.capture.record.concrete_values import Steering
+from planner.capture.record.gradient_scaling import TracedScaler
+from planner.capture.record.known_positions import refuse_positions_out_of_range
 from planner.capture.record.non_torch_rng import unchanged_generators
 from planner.capture.record.optimizer_kernels import PersistentTensor, Updates
 from planner.capture.record.recorder import Recorder
@@ -82,6 +84,7 @@ class Trace:
         guessed: whether Python code asked if it was being traced while the batch had no values to read.
         saved: the tensors that autograd saved; None if they were not recorded.
         extras: how the outputs after the loss are put together; None if the loss returns nothing beside its value.
+        overflow: layout of the number that is not 0 if a gradient is not finite; None without a gradient scaler.
     """
 
     name: str
@@ -105,11 +108,14 @@ class Trace:
     guessed: bool
     saved: SavedTensorLog | None = None
     extras: ExtrasForm | None = None
+    overflow: Layout | None = None
 
     @property
     def kept(self) -> Iterator[Layout]:
         """Layouts of the tensors that outlive the step."""
         yield from self.outputs
+        if self.overflow is not None:
+            yield self.overflow
         for one in self.persistent:
             yield one.layout
             if one.replaced is not None:
@@ -200,6 +206,7 @@ def _trace(
             if tensor is not member.tensor:
                 leftovers.note(tensor)
                 steering.hold_member(member, recorder.layout(tensor))
+        scaler = _scaler(step, recorder, groups, found, fakes, backend.device)
         changes = Changes(step, model, reach, fakes)
         before = [_memory(fakes.get(id(member.tensor))) for member in found]
         check_interrupted()
@@ -212,10 +219,11 @@ def _trace(
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
                 private.addresses_refused(), unwritten(step.torch_optimizer), log,
             ):  # fmt: skip
-                outputs = step.passes(model, batch, recorder.enter)
+                outputs = step.passes(model, batch, recorder.enter, scaler)
                 draws.finish()
         except Exception as error:
             raise explain(error, recorder.phase, recorder.current, recorder.paths, classes) from error
+        refuse_positions_out_of_range(recorder.events, recorder.constants)
         _refuse_other_memory(found, before, [_memory(fakes.get(id(member.tensor))) for member in found])
         used = {layout.storage for event in recorder.events for layout in event.arguments}
         for member in found:
@@ -245,8 +253,11 @@ def _trace(
             changes.refuse_advancing(lambda: _again(step, model, batch, fakes.values(), once_more))
         check_interrupted()
         progress(0.7, "adding the optimizer")
-        updates = Updates(step, recorder, found)
+        overflow, skipping = (None, None) if scaler is None else scaler.overflow()
+        updates = Updates(step, recorder, found, skipping)
         updates.emit(groups, persistent, gradients)
+        if scaler is not None:
+            scaler.update()
         if outputs.form is not None:
             refuse_changing(outputs.form, returned[1:], recorder.events, persistent)
         known = {one.layout for one in persistent}
@@ -254,7 +265,7 @@ def _trace(
             step.given_name or (step.name if given else type(model).__name__),
             recorder.events,
             recorder.storage_bytes,
-            persistent + updates.states,
+            persistent + updates.states + ([] if scaler is None else scaler.states),
             inputs,
             [*returned, *left],
             gradients,
@@ -272,6 +283,7 @@ def _trace(
             question.asked and not readings.active,
             saved,
             outputs.form,
+            overflow,
         )
 
 
@@ -288,6 +300,21 @@ def _again(
             tensor.grad = None
     with recorder.draws.following(recorder.fake), recorder.fake, recorder, private.quiet():
         step.passes(model, batch, recorder.enter)
+
+
+def _scaler(
+    step: Step,
+    recorder: Recorder,
+    groups: Iterable[tuple[Mapping[str, Any], Iterable[str]]],
+    found: Iterable[ModuleTensor],
+    fakes: Mapping[int, torch.Tensor],
+    device: str,
+) -> TracedScaler | None:
+    if step.scaler is None:
+        return None
+    updated = {name for _, names in groups for name in names}
+    parameters = {one.name: fakes[id(one.tensor)] for one in found if one.name in updated and id(one.tensor) in fakes}
+    return TracedScaler(step.scaler, recorder, parameters, device)
 
 
 def _reached(member: ModuleTensor, fakes: Mapping[int, torch.Tensor], recorder: Recorder) -> Layout | None:

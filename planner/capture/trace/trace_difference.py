@@ -51,7 +51,7 @@ def _facts(traced: Trace) -> tuple[Any, ...]:
     scalars = tuple(sorted((one.name, *rest) for one, rest in traced.scalars.items()))
     constants = tuple(item for pair in traced.constants for item in pair)
     rest = tuple(sorted(traced.literals)), scalars, tuple(sorted(traced.representatives.items()))
-    outputs = tuple(traced.outputs), traced.extras
+    outputs = tuple(traced.outputs), traced.extras, traced.overflow
     return batch, outputs, tuple(traced.gradients.items()), persistent, constants, rest
 
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_table
 
 if TYPE_CHECKING:
     from planner.plan import PlanComparison, TensorDifference
 
-_EPILOG = """\b
-Examples:
-  python -m planner capture gpt --out graph.json
-  python -m planner swap gpt --machine v100-16gb --budget 60% --method swap --out a.json
-  python -m planner swap gpt --machine v100-16gb --budget 60% --method recompute --recompute-limit 30% --out b.json
-  python -m planner compare a.json b.json graph.json
-  python -m planner compare a.json b.json graph.json --json"""
+_EPILOG = examples(
+    "python -m planner capture gpt --out graph.json",
+    "python -m planner swap gpt --machine v100-16gb --budget 60% --method swap --out a.json",
+    "python -m planner swap gpt --machine v100-16gb --budget 60% --method recompute --recompute-limit 30% --out b.json",
+    "python -m planner compare a.json b.json graph.json",
+    "python -m planner compare a.json b.json graph.json --json",
+)
 
 
-@click.command("compare", epilog=_EPILOG)
+@click.command("compare", short_help="In what two plans of one step differ.", epilog=_EPILOG)
 @click.argument("plan_a", type=click.Path())
 @click.argument("plan_b", type=click.Path())
 @click.argument("graph", type=click.Path())
@@ -38,7 +38,8 @@ def command(plan_a: str, plan_b: str, graph: str, as_json: bool) -> None:
       recomputed    made again by an op that runs again
       kept          neither
       line          the line of code that makes the tensor, or first uses it
-      memory        the times in which it differs most, until the shorter step ends
+      memory        the times in which it differs most, until the shorter step
+                    ends
 
     Tensors that both plans treat alike are left out. --json lists all that differ.
     """

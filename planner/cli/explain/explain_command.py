@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show
 
-_EPILOG = """\b
-Examples:
-  python -m planner capture gpt --out graph.json
-  python -m planner swap gpt --machine v100-16gb --budget 60% --out plan.json
-  python -m planner explain plan.json graph.json
-  python -m planner explain plan.json graph.json --json
-  python -m planner explain plan.json graph.json --machine v100-16gb:host_link=25GB/s"""
+_EPILOG = examples(
+    "python -m planner capture gpt --out graph.json",
+    "python -m planner swap gpt --machine v100-16gb --budget 60% --out plan.json",
+    "python -m planner explain plan.json graph.json",
+    "python -m planner explain plan.json graph.json --json",
+    "python -m planner explain plan.json graph.json --machine v100-16gb:host_link=25GB/s",
+)
 
 
-@click.command("explain", epilog=_EPILOG)
+@click.command("explain", short_help="What holds a plan's peak, and what limits it.", epilog=_EPILOG)
 @click.argument("plan", type=click.Path())
 @click.argument("graph", type=click.Path())
 @click.option("--machine", "machine_name", default=None, help="Whose link carries the copies; by default the plan's.")

@@ -7,21 +7,21 @@ import re
 import click
 
 from planner.cli.fit.fit_output import facts_of, rows_of
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show
 from planner.errors import StowageError
 from planner.progress import reporting
 
-_EPILOG = """\b
-Examples:
-  python -m planner fit gpt --machine h100 --over batch=1..64
-  python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32
-  python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json
-  python -m planner fit path/to/file.py:function --machine h200 --over batch=1.."""
+_EPILOG = examples(
+    "python -m planner fit gpt --machine h100 --over batch=1..64",
+    "python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32",
+    "python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json",
+    "python -m planner fit path/to/file.py:function --machine h200 --over batch=1..",
+)
 
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,9})\s*\.\.\s*(\d{1,9})?\s*", re.ASCII)
 
 
-@click.command("fit", epilog=_EPILOG)
+@click.command("fit", short_help="The largest batch or other size that fits on a machine.", epilog=_EPILOG)
 @click.argument("model")
 @click.option(
     "--machine",
@@ -42,39 +42,53 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
     path/to/file.py:function, where the function takes that argument and returns a planner.TrainStep or
     planner.InferenceStep.
 
-    Without a last value, the first one is doubled until a value does not fit, up to which all are asked about. Op times
-    come from a roofline. Values are found by bisection. Where the same ops run in all sizes, most are
-    predicted from captured ones, while each answer and the next larger value are captured. Larger values that bisection
-    skipped are tried too if that is quick. Ctrl-C ends it without an answer, with exit status 130.
+    Without a last value, the first one is doubled until a value does not fit, up to which all are asked about; if the
+    step itself fails at one, as beyond the positions of a language model, up to the last that works. Op times come from
+    a roofline. Values are found by bisection. Where the same ops run in all sizes, most are predicted from captured
+    ones, while each answer and the next larger value are captured. Larger values that bisection skipped are tried too
+    if that is quick. Ctrl-C ends it without an answer, with exit status 130.
 
     \b
     What the rows say:
-      step          MODEL with all its settings but the one that is varied
-      machine       its memory, and the host's, which a preset only assumes: l4:host_memory=64GB
-                    sets it, as memory, host_link and hosts are set
-      budget        device memory for the step: what the device has without what is reserved
-      reserved      memory that a process takes beside the step
-      unswapped     the largest value with nothing swapped, and its peak
-      full speed    the largest that is at most 1 % slower than with infinite memory,
-                    the time of its step, how much slower that is, and pinned host memory
+      step         MODEL with all its settings but the one that is varied
+      machine      its memory, and the host's, which a preset only assumes:
+                   l4:host_memory=64GB sets it, as memory, host_link and hosts
+      budget       device memory for the step, without what is reserved
+      reserved     memory that a process takes beside the step
+      unswapped    the largest value with nothing swapped, and its peak
+      full speed   the largest that is at most 1 % slower than with infinite
+                   memory, the time of its step, how much slower that is, and
+                   pinned host memory
       10% slower, 50% slower
-                    the largest that is at most so much slower
-      at all        the largest that a plan was found for
+                   the largest that is at most so much slower
+      at all       the largest that a plan was found for
+      tried        how many values were tried, and how many of them were
+                   predicted and not captured
+      fails        values that cannot be made or captured, whatever memory
+                   there is, and the error
+    \b
+    What is added to a value:
       (host memory stops ...)
-                    the next value has a plan if the host has memory enough
+                   the next one has a plan if the host has memory enough
+      (the model stops ...)
+                   the next one fails, whatever memory there is
       (the last asked for)
-                    larger ones may fit: widen --over
-      tried         how many values were tried, and how many of them were predicted and not captured
+                   larger ones may fit: widen --over
+      (larger ones not all tried)
+                   one that bisection skipped may fit, if a smaller one fails
     """
     from planner import zoo
-    from planner.fit import fit
+    from planner.fit import StillFitsError, fit
     from planner.profile import machine
 
     name, values = _range(over)
     with reporting(True) as report:
         report(0.0, "loading the model")
         make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
-        found = fit(make_step, device, {name: values}, progress=report)
+        try:
+            found = fit(make_step, device, {name: values}, progress=report)
+        except StillFitsError as error:
+            raise StillFitsError(name, error.value, f"--over {name}={values[0]}..{64 * values[0]}") from error
     step = _in_full(model, name)
     show(facts_of(found, step, device) if as_json else rows_of(found, step, device), as_json)
 

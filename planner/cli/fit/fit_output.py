@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.output import Phrases
 from planner.machine import PRESETS, SETTINGS
 from planner.units import format_bytes, format_percent, format_seconds
 
@@ -22,7 +23,8 @@ def facts_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
     slower = {_percent(share): asdict(answer) for share, answer in found.slower.items()}
     about = {"step": step, "memory_bytes": machine.device.memory_bytes, "host_memory_bytes": machine.host_memory_bytes}
     asked = {"first": found.asked[0], "last": found.asked[-1]}
-    return {**about, **asdict(found), "slower": slower, "asked": asked}
+    stopped = {"stopped_by_model": found.stopped_by_model}
+    return {**about, **asdict(found), **stopped, "slower": slower, "asked": asked}
 
 
 def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
@@ -36,15 +38,17 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
     values = found.asked
     tried = {needs.value: needs for needs in found.tried}
 
-    def row(answer: Largest, *, unswapped: bool = False) -> str:
+    def row(answer: Largest, *, unswapped: bool = False) -> Phrases:
         if answer.value is None:
-            return _none(found, tried[values[0]], unswapped=unswapped)
+            return Phrases([_none(found, tried[values[0]], unswapped=unswapped)])
         needs = tried[answer.value]
         takes = format_bytes(needs.unswapped_bytes) if unswapped else _speed(needs)
         by_host = found.stopped_by_host and answer.value == found.at_all.value and not unswapped
-        stop = f" (host memory stops {found.over}={values[values.index(answer.value) + 1]})" if by_host else ""
-        return f"{found.over}={answer.value}: {takes}{stop}{_caveats(answer, values)}"
+        stop = f"host memory stops {found.over}={values[values.index(answer.value) + 1]}" if by_host else ""
+        caveats = (f"({words})" for words in (stop, *_caveats(answer, found)) if words)
+        return Phrases([f"{found.over}={answer.value}: {takes}", *caveats])
 
+    failures = "; ".join(f"{found.over}={failure.value}: {failure.error}" for failure in found.failed)
     reserved = (f"{part.name} {format_bytes(part.bytes)}" for part in found.reserve if part.bytes)
     return {
         "step": step.replace(",", ", "),  # which a narrow terminal can wrap
@@ -56,6 +60,7 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         **{f"{_percent(share)} slower": row(answer) for share, answer in found.slower.items()},
         "at all": row(found.at_all),
         "tried": f"{len(tried)} of {len(values):,} values{_predicted(found)}",
+        **({"fails": failures} if failures else {}),
     }
 
 
@@ -93,16 +98,14 @@ def _speed(needs: Needs) -> str:
     return f"{format_seconds(needs.step_seconds)} a step{how_much}{host}"
 
 
-def _caveats(answer: Largest, values: Sequence[int]) -> str:
+def _caveats(answer: Largest, found: Fit) -> Iterator[str]:
     """What to know before relying on an answer."""
-    said = ""
-    if answer.value == values[-1]:
-        said += " (the last asked for)"
+    if answer.value == found.asked[-1]:
+        yield f"the model stops {found.over}={answer.value + 1}" if found.stopped_by_model else "the last asked for"
     if not answer.proven:
-        said += " (larger ones not all tried)"
+        yield "larger ones not all tried"
     if not answer.monotone:
-        said += " (some smaller ones fail)"
-    return said
+        yield "some smaller ones fail"
 
 
 def _predicted(found: Fit) -> str:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import json_option, show
+from planner.cli.output import examples, json_option, show, show_table
 from planner.progress import reporting
+from planner.units import format_bytes
 
 if TYPE_CHECKING:
     from planner.levers import Levers
 
-_EPILOG = """\b
-Examples:
-  python -m planner levers gpt --machine h100
-  python -m planner levers gpt --machine h100 --budget 50%
-  python -m planner levers wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --json
-  python -m planner levers path/to/file.py:function --machine laptop"""
+_EPILOG = examples(
+    "python -m planner levers gpt --machine h100",
+    "python -m planner levers gpt --machine h100 --budget 50%",
+    "python -m planner levers wresnet:depth=152,widen=10,batch=32,image=224 --machine v100-16gb --json",
+    "python -m planner levers path/to/file.py:function --machine laptop",
+)
 
 
-@click.command("levers", epilog=_EPILOG)
+@click.command("levers", short_help="What another batch, optimizer or precision would do.", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", required=True, help="See `planner machines`.")
 @click.option(
@@ -50,7 +52,26 @@ def command(model: str, machine_name: str, budget: str | None, as_json: bool) ->
     if as_json:
         show(_facts(found), as_json)
     else:
-        click.echo(repr(found))
+        _show_tables(found)
+    most = device.device.memory_bytes
+    if found.budget_bytes > most:
+        print(
+            f"note: the budget of {format_bytes(found.budget_bytes)} is more than the {format_bytes(most)} that "
+            f"{device.name} has",
+            file=sys.stderr,
+        )
+
+
+def _show_tables(found: Levers) -> None:
+    """The rows, then what each single lever changes and what is not possible, such that a narrow terminal has room."""
+    columns, rows = found.table()
+    click.echo(f"{found.title}\n")
+    show_table(columns[:-1], [row[:-1] for row in rows])
+    click.echo("\nWhat changes:")
+    show({row.name: row.change for row in found.rows[1:] if not row.parts}, False)
+    if found.unchangeable:
+        click.echo("\nNot possible:")
+        show({one.name: one.reason for one in found.unchangeable}, False)
 
 
 def _facts(found: Levers) -> dict[str, Any]:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from planner.cli.output import OutputFile, json_option
+from planner.cli.output import OutputFile, examples, json_option
 from planner.files import write_text
 from planner.progress import reporting
 
-_EPILOG = """\b
-Examples:
-  python -m planner selftest
-  python -m planner selftest --device cuda --out selftest.json"""
+_EPILOG = examples(
+    "python -m planner selftest",
+    "python -m planner selftest --device cuda --out selftest.json",
+)
 
 
-@click.command("selftest", epilog=_EPILOG)
+@click.command("selftest", short_help="Whether plans leave eager PyTorch's numbers here.", epilog=_EPILOG)
 @click.option("--device", default="cpu", show_default=True, help="What to test: cpu, or cuda for the current GPU.")
 @click.option("--out", type=OutputFile(), help="Write the report to this file, as JSON.")
 @json_option

@@ -6,19 +6,19 @@ from typing import Any
 
 import click
 
-from planner.cli.output import json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_table
 from planner.cli.snapshot.snapshot_output import comparison_facts, comparison_rows, holder_facts, holder_rows
 from planner.errors import StowageError
 from planner.units import format_percent
 
-_EPILOG = """\b
-Examples:
-  python -m planner snapshot snapshot.pickle
-  python -m planner snapshot snapshot.pickle --device 1 --lines 30 --json
-  python -m planner snapshot snapshot.pickle --graph graph.json --plan plan.json"""
+_EPILOG = examples(
+    "python -m planner snapshot snapshot.pickle",
+    "python -m planner snapshot snapshot.pickle --device 1 --lines 30 --json",
+    "python -m planner snapshot snapshot.pickle --graph graph.json --plan plan.json",
+)
 
 
-@click.command("snapshot", epilog=_EPILOG)
+@click.command("snapshot", short_help="The peak of a GPU's memory snapshot, by line of code.", epilog=_EPILOG)
 @click.argument("file", type=click.Path())
 @click.option("--device", type=int, default=None, help="Number of the device; without it, the only one in the file.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_table
 from planner.cli.waiting import stopped_by_interrupt
 from planner.errors import StowageError
 from planner.plan import recompute_seconds
@@ -17,14 +17,14 @@ from planner.units import format_bytes, format_percent, format_seconds
 if TYPE_CHECKING:
     from planner.swap import BudgetPoint
 
-_EPILOG = """\b
-Examples:
-  python -m planner sweep gpt --machine h200
-  python -m planner sweep gpt --machine h200 --budgets 30%,50%,75% --methods swap,recompute,joint
-  python -m planner sweep inception:batch=64 --machine v100-16gb --budgets 8GB,10GB,12GB --seconds 20 --json"""
+_EPILOG = examples(
+    "python -m planner sweep gpt --machine h200",
+    "python -m planner sweep gpt --machine h200 --budgets 30%,50%,75% --methods swap,recompute,joint",
+    "python -m planner sweep inception:batch=64 --machine v100-16gb --budgets 8GB,10GB,12GB --seconds 20 --json",
+)
 
 
-@click.command("sweep", epilog=_EPILOG)
+@click.command("sweep", short_help="Plans inside several budgets, by several methods.", epilog=_EPILOG)
 @click.argument("model")
 @click.option("--machine", "machine_name", default="cpu", show_default=True, help="See `planner machines`.")
 @click.option(

@@ -18,12 +18,13 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 #: Without a time limit, the complete search is tried for up to `_MAX_EXACT_BOXES` boxes and `_NODES` nodes.
 _MAX_EXACT_BOXES, _NODES = 12, 20_000
-#: Shares of a time limit for a first search at the least height and for better orders, and seconds of each attempt at a
-#: height afterwards, at first.
-_LEAST_SHARE, _ORDER_SHARE, _FIRST_SECONDS = 0.1, 0.15, 0.5
-#: Heights that are tried in turn: the least that is not refuted, the next lower one, and the one between.
-_LEAST, _NEXT, _BETWEEN = range(3)
-_TURNS = (_LEAST, _NEXT, _LEAST, _BETWEEN)
+#: Shares of a time limit for a first search at the least height and for better orders.
+_LEAST_SHARE, _ORDER_SHARE = 0.1, 0.15
+#: Afterwards: seconds of a search at the least height, at first, and how many times longer the next one is; the share
+#: of these that is spent on heights between, and on each of them.
+_FIRST_SECONDS, _GROWTH, _BETWEEN_SHARE, _HEIGHT_SHARE = 0.5, 1.2, 0.4, 0.1
+#: Heights between are lower by a part of what is above the least, from the largest part on; then by one byte.
+_LARGEST_PART, _LEAST_PART = 2, 64
 _MOST_ROUNDS = 1_000_000
 _ORDERS_IMPROVED = 3  # greedy orders to improve; one alone gets stuck more often
 
@@ -80,7 +81,7 @@ def lowest(
         search = CompleteSearch(boxes)
     if search is not None and search.possible:
         if seconds is None:
-            best = _complete(boxes, search, best, goal, None, begin, stop, tell)
+            best = _complete_by_nodes(boxes, search, best, goal, stop, tell)
         else:
             tell(0.0, best, "searching all placements")
             best = _decide(boxes, search, best, max(best.bound, goal), None, begin + _LEAST_SHARE * seconds, stop)
@@ -104,24 +105,47 @@ def lowest(
 
 
 def _complete(
-    boxes: PackingProblem, search: CompleteSearch, best: Lowest, goal: int, seconds: float | None, begin: float,
+    boxes: PackingProblem, search: CompleteSearch, best: Lowest, goal: int, seconds: float, begin: float,
     stop: CancelToken, tell: Tell,
 ) -> Lowest:  # fmt: skip
-    """Look for placements below the given one, at several heights in turn."""
-    end, slice_seconds, turn = inf if seconds is None else begin + seconds, _FIRST_SECONDS, 0
+    """Look for placements below the given one until the time is over, at the least height and between in turn.
+
+    A puzzle without slack is often solved at its least height though no search finds a placement a little higher: what
+    may be wasted prunes less. So the least height gets most of the time, and every step down takes as much as works.
+    """
+    end, slice_seconds, part = begin + seconds, _FIRST_SECONDS, _LARGEST_PART
+    while True:
+        until = min(end, perf_counter() + _BETWEEN_SHARE * slice_seconds)
+        while best.peak > (least := max(best.bound, goal)) and (now := perf_counter()) < until:
+            tell((now - begin) / seconds, best, "searching all placements")
+            step = (best.peak - least) // part if part <= _LEAST_PART else 1
+            found = _decide(
+                boxes, search, best, best.peak - max(step, 1), None, min(until, now + _HEIGHT_SHARE * slice_seconds),
+                stop,
+            )  # fmt: skip
+            part = max(part // 2, _LARGEST_PART) if found.peak < best.peak else min(2 * part, 2 * _LEAST_PART)
+            best = found
+        until = min(end, perf_counter() + slice_seconds)
+        # a refuted height gives way to the next one
+        while best.peak > (least := max(best.bound, goal)) and (now := perf_counter()) < until:
+            tell((now - begin) / seconds, best, "searching all placements")
+            best = _decide(boxes, search, best, least, None, until, stop)
+        if best.peak <= least or perf_counter() >= end:
+            return best
+        slice_seconds *= _GROWTH
+
+
+def _complete_by_nodes(
+    boxes: PackingProblem, search: CompleteSearch, best: Lowest, goal: int, stop: CancelToken, tell: Tell
+) -> Lowest:
+    """Look for placements below the given one: the least, then one after the other until a search does not find any."""
+    height = max(best.bound, goal)
     while best.peak > max(goal, best.bound):
-        least = max(best.bound, goal)
-        heights = {_LEAST: least, _NEXT: best.peak - 1, _BETWEEN: (least + best.peak) // 2}
-        height = min(max(heights[_TURNS[turn % len(_TURNS)]], best.bound), best.peak - 1)
-        tell(0.0 if seconds is None else (perf_counter() - begin) / seconds, best, "searching all placements")
-        before, nodes = best, _NODES if seconds is None else None
-        best = _decide(boxes, search, best, height, nodes, min(end, perf_counter() + slice_seconds), stop)
-        if best is before:
-            if (seconds is None and turn) or perf_counter() >= end:
-                break
-            turn += 1
-            if turn % len(_TURNS) == 0:
-                slice_seconds *= 2
+        tell(0.0, best, "searching all placements")
+        found = _decide(boxes, search, best, height, _NODES, inf, stop)
+        if found is best and height == best.peak - 1:
+            break
+        best, height = found, found.peak - 1
     return best
 
 

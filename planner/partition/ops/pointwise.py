@@ -157,7 +157,7 @@ def fill(self: Expression, value: Expression) -> Expression:  # noqa: ARG001
     return apply("add", value, 0)
 
 
-@elementwise("where.self", "where.ScalarSelf", "where.ScalarOther")
+@elementwise("where.self", "where.self_out", "where.ScalarSelf", "where.ScalarOther")
 def select(condition: Expression, self: Expression, other: Expression) -> Expression:
     """x where the condition holds, else y."""
     return where(condition, self, other)

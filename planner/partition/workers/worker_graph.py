@@ -76,6 +76,7 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
         op_calls.add(op, call, ops[op.id], ways)
         report(_MOST * (op.id + 1) / len(graph.ops))
     outputs = [tensors.fetch(tensor, (None,) * len(plan.mesh), "the step") for tensor in graph.outputs]
+    overflow = outputs.pop() if program.overflow else None
     constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
     gradients = {
         storage.name.removesuffix(".grad"): dense(tensors.stored[storage.id].storage, (0,), torch.uint8)
@@ -86,5 +87,6 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
     trace = Trace(
         graph.name, calls.events, calls.storage_bytes, state, batch, outputs, gradients, constants, set(),
         dict(graph.modules), nothing, {}, {}, None, program.returned, nothing, None, program.readings, program.guessed,
+        overflow=overflow,
     )  # fmt: skip
     return lower(trace, program.scalars, backend)

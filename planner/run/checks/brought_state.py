@@ -34,7 +34,8 @@ def brought_to(device: str, step: Step, batch: Any) -> Iterator[Any]:
         return
     model = step.materialize().model
     held = [one.tensor for one in step.persistent_tensors(model, step.reach(model))]
-    homes = [(one, one.data) for one in (*held, *_optimizer_states(step)) if one.device.type != device]
+    others = (*_optimizer_states(step), *step.scaler_tensors().values())
+    homes = [(one, one.data) for one in (*held, *others) if one.device.type != device]
     memory = _BroughtMemory(device)
     try:
         for one, home in homes:

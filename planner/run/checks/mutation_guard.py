@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from planner.capture import unplannable
 from planner.guards import ContainerWatch, DictItems, Reach, environment, versions
 from planner.run.checks.eager_reference import same_bits
-from planner.step import Step, optimizer_guards
+from planner.step import Step, optimizer_guards, scaler_guards
 from planner.torch_private import GRADIENT_HOOKS, has_step_hooks, layout_guard, version
 
 
@@ -54,6 +54,7 @@ class MutationGuard:
         kept = [DictItems("", one) for one in (self._states, *self._states.values())]
         self._containers = ContainerWatch([*self._reach.containers, *kept], self._reach.objects)
         self._groups = OptimizerGroups(self._optimizer)
+        self._scaling = scaler_guards(self._step.scaler)
         found = self._step.state(self._reach)
         pairs = [(found[key], ours) for key, ours in self._state.items() if key in found]
         plain = [(live, ours) for live, ours in pairs if _alike(live, ours)]
@@ -82,6 +83,7 @@ class MutationGuard:
             or not self._laid_out()
             or any(any(map(hooks, self._reached)) for hooks in GRADIENT_HOOKS)
             or self._groups.changed()
+            or scaler_guards(self._step.scaler) != self._scaling
             or has_step_hooks(self._optimizer)
             or _step_of(self._optimizer) is not self._step_by
             or (self._optimizer is not None and self._optimizer.state is not self._states)

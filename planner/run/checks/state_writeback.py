@@ -51,19 +51,28 @@ class StateWriteback:
             self._trained = list(self._step.materialize().model.parameters())
         return self._live
 
-    def keep(self, state: Mapping[str, torch.Tensor], left: Sequence[torch.Tensor] = (), steps: int = 1) -> None:
+    def keep(
+        self,
+        state: Mapping[str, torch.Tensor],
+        left: Sequence[torch.Tensor] = (),
+        steps: int = 1,
+        *,
+        skipped: bool = False,
+    ) -> None:
         """Write finished steps back without interruption, and advance the learning-rate schedule.
 
         A plan keeps no gradients, and those of an earlier eager step are stale, so `grad` of parameters becomes None.
+        An optimizer's state that no step has updated is not written to, since that it is untouched means something.
 
         Args:
             state: after these steps, by key.
             left: the tensors that the last of them writes to Python variables.
             steps: how many.
+            skipped: whether all of them have updated nothing.
         """
         with uninterrupted(), torch.no_grad():
             for key, value in state.items():
-                if key not in self._replaced:
+                if key not in self._replaced and not (skipped and key.startswith("optimizer/")):
                     self._live[key].copy_(value)
             if self._effects is not None:
                 self._live.update(self._effects.apply(self._live, state, left))
@@ -101,7 +110,7 @@ class StateWriteback:
     def settle(self) -> None:
         """Reduce the optimizer's state to what eager PyTorch would keep."""
         with uninterrupted():
-            self._step.settle()
+            self._step.settle(ended=True)
 
     def _forget_gradients(self) -> None:
         for parameter in self._trained:

@@ -48,11 +48,13 @@ class StepRecord:
         outputs: copies of the step's outputs, the loss first, then the tensors of its extras.
         timeline: measured.
         left: copies of the tensors that the step writes to Python variables.
+        skipped: whether the step has updated nothing, because a gradient was not finite.
     """
 
     outputs: Outputs
     timeline: Timeline
     left: tuple[Tensor, ...] = ()
+    skipped: bool = False
 
 
 class Executor:
@@ -97,6 +99,7 @@ class Executor:
         self._program, self._stress, self._check_cancelled = program, stress, check_cancelled
         self._generator = device.default_generator if generator is None else generator
         self._number = 0  # steps since the last load
+        self._skipped = 0  # those of them that have updated nothing
         self._before = 0  # steps before the last load
         self._scalars = dict(program.scalars(0))  # may make the live model, whose tensors must be ordinary ones
         self._temporaries = Temporaries(self.graph, plan, device)
@@ -174,7 +177,7 @@ class Executor:
                 self.device.host.fill_(POISON)
             self._step_io.load(state, self._check_cancelled)
             self._before += self._number
-            self._number = 0
+            self._number = self._skipped = 0
 
     def close(self) -> None:
         """Let go of the device's memory at once, though parts of this refer to it in circles; it is of no use then."""
@@ -195,7 +198,7 @@ class Executor:
                 then invalid until it is loaded again.
         """
         device = self.device
-        scalars = self._program.scalars(self._number)
+        scalars = self._program.scalars(self._number, self._skipped)
         # captured ops include autocast's casts
         with torch.inference_mode(), torch.autocast(device.name, enabled=False), device.within(self.plan.budget_bytes):
             self._set_scalars(scalars)
@@ -228,7 +231,9 @@ class Executor:
         seconds = device.seconds(start, marks)
         timeline = self._clock.timeline(seconds, *device.copy_seconds(start), device.communication_seconds(start))
         outputs = Outputs(self._step_io.outputs(), self._program.extras)
-        return StepRecord(outputs, timeline, self._step_io.left())
+        skipped = self._step_io.skipped()
+        self._skipped += skipped
+        return StepRecord(outputs, timeline, self._step_io.left(), skipped)
 
     def _bound(self, slot: int) -> BoundCall:
         self._check_cancelled()

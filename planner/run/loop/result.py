@@ -36,6 +36,8 @@ class RunResult:
         budget_bytes, peak_bytes, predicted_peak_bytes: device memory allowed, used as measured, and of the planned
             arena. On a GPU, temporary memory and what libraries keep lie beside the arena, within the budget.
         host_bytes: size of the host slab.
+        skipped: which steps, from 0, have updated nothing, because the gradient scaler found a gradient that is not
+            finite.
         library_bytes: the part of `peak_bytes` that libraries keep on a GPU, such as cuBLAS its workspace.
         gpu_memory: what was in use on the whole GPU when that was most, as seen ten times a second and at the end, and
             what it consisted of; None on the CPU.
@@ -75,6 +77,7 @@ class RunResult:
     recheck_seconds: float = 0.0
     launched_together: str = ""
     measured_busy: bool = False
+    skipped: tuple[int, ...] = ()
     library_bytes: int = 0
     gpu_memory: GpuMemory | None = None
 
@@ -127,7 +130,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
         self.peak_bytes = max(self.peak_bytes, executor.peak_bytes)
         self.scratch_bytes = max(self.scratch_bytes, executor.scratch_bytes)
         self.library_bytes = max(self.library_bytes, executor.library_bytes)
-        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds)
+        self.add_step((record.timeline, smaller), record.outputs, record.timeline.seconds, skipped=record.skipped)
 
     def timelines_by_plan(self) -> tuple[Timeline, ...]:
         """The timelines of those of the last steps that had a batch of the size of the step's own."""
@@ -169,6 +172,7 @@ class RunLog(StepLog[tuple[Timeline, bool]]):
             recheck_seconds=recheck.seconds,
             launched_together=self.launched_together,
             measured_busy=self.measured_busy,
+            skipped=tuple(self.skipped),
             timelines=self.timelines_by_plan(),
             outputs=self.outputs,
             plan=plan,

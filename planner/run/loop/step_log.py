@@ -24,6 +24,7 @@ class StepLog(Generic[Record]):
 
     Attributes:
         extras: what the loss of each step returned beside its value; None if that was nothing, or is not kept.
+        skipped: which steps, from 0, have updated nothing, because a gradient was not finite.
     """
 
     losses: list[float] = field(default_factory=list)
@@ -31,11 +32,14 @@ class StepLog(Generic[Record]):
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_RECORDS))
     outputs: Outputs = field(default_factory=lambda: Outputs(()))
     extras: list[Any] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
     _kept: deque[tuple[int, int]] = field(default_factory=deque)  # steps whose extras are kept, and their bytes
     _kept_bytes: int = 0
 
-    def add_step(self, record: Record, outputs: Outputs, seconds: float) -> None:
+    def add_step(self, record: Record, outputs: Outputs, seconds: float, *, skipped: bool) -> None:
         """Record a step; one that returns no single number has no loss."""
+        if skipped:
+            self.skipped.append(len(self.seconds))
         self.records.append(record)
         self.outputs = outputs
         if outputs[0].numel() == 1 and not outputs[0].is_complex():

@@ -71,6 +71,7 @@ class StepLoop:
         )
         self.may_recapture = self._follows_schedule = False
         self._late = 0  # steps made that the live model does not include yet
+        self._late_updates = 0  # those of them that have updated something
         self.load()
 
     @undisturbed()
@@ -121,8 +122,9 @@ class StepLoop:
         with uninterrupted():
             if self._may_be_late:
                 self._late += 1
+                self._late_updates += not record.skipped
             else:
-                self._writeback.keep(self._executor.state(), record.left)
+                self._writeback.keep(self._executor.state(), record.left, skipped=record.skipped)
             if self._effects is not None:
                 self._watch_state()
             elif self._mutation_guard is not None:
@@ -148,7 +150,7 @@ class StepLoop:
             with self._interruptions.held_off():
                 return self._executor.step(leaves)
         except (StowageError, RuntimeError) as error:
-            lost, self._late = self._late, 0
+            lost, self._late, self._late_updates = self._late, 0, 0
             made = len(self._done.seconds)
             if isinstance(error, StowageError) and not lost:
                 raise
@@ -161,9 +163,9 @@ class StepLoop:
 
     def _write_back_late_steps(self) -> None:
         """Have the live model include all steps made."""
-        steps, self._late = self._late, 0
+        steps, updates, self._late, self._late_updates = self._late, self._late_updates, 0, 0
         if steps:
-            self._writeback.keep(self._executor.state(), steps=steps)
+            self._writeback.keep(self._executor.state(), steps=steps, skipped=not updates)
 
     def _add(self, record: StepRecord) -> None:
         self._done.launched_together = self._executor.launched_together
@@ -203,7 +205,7 @@ class StepLoop:
         """Keep a step after its check was interrupted, during the eager step or during the comparison."""
         if reference.drawn is None:
             self._writeback.take_back_variables()
-            self._writeback.keep(self._executor.state(), record.left)
+            self._writeback.keep(self._executor.state(), record.left, skipped=record.skipped)
         else:
             self._writeback.adopt(self._executor, record, reference.drawn)
         self._add(record)

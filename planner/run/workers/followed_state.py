@@ -84,13 +84,13 @@ class FollowedState:
         brought = self._team.bring(self._state)
         with uninterrupted():
             self._generator.set_state(made.drawn)
-            self._writeback.keep({key: self._state[key] for key in brought})
+            self._writeback.keep({key: self._state[key] for key in brought}, skipped=made.skipped)
             if effects is None:
                 self._guard.noted()
             else:
                 self._restless = not effects.settles
                 self._guard = MutationGuard(self._step, self._state, CpuDevice.differs)
-            self._done.add(made.record, made.outputs)
+            self._done.add(made.record, made.outputs, skipped=made.skipped)
         if self._checkpoints is not None:
             self._checkpoints.after_step(self._team, self._state, 0, made.drawn)
 

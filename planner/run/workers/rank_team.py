@@ -119,7 +119,7 @@ class RankTeam(Team):
         keys = [key for _, key in planned.graph.program.state]
         self._agree("load the state", [Fact(key, digest_of([live[key]]), _SEED) for key in keys])
         self._executor.load(planned.state_parts(live, self._ranks.rank))
-        self.number = 0
+        self.number = self.skipped = 0
 
     def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
         """Make a step.
@@ -138,7 +138,7 @@ class RankTeam(Team):
 
     def _step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
         planned, step = self.planned_now, f"step {self.number + 1}"
-        numbers = dict(planned.graph.program.scalars(self.number))
+        numbers = dict(planned.graph.program.scalars(self.number, self.skipped))
         facts = [
             Fact(f"batch of {step}", digest_of(leaves), _SAME_BATCHES),
             Fact(f"learning rate or another number of {step}", _text_of(numbers), _SAME_SCHEDULE),
@@ -156,10 +156,11 @@ class RankTeam(Team):
         received = self._peers.received_bytes - before
         measured = self._ranks.share([seconds, received, self._executor.peak_bytes, self._stop.requested])
         self.number += 1
+        self.skipped += record.skipped
         columns: list[tuple[float, ...]] = list(zip(*measured, strict=True))
         self.is_stopping = any(columns[3])
         log = WorkersStep(columns[0], tuple(map(int, columns[1])), tuple(map(int, columns[2])))
-        return TeamStep(log, record.outputs, self._generator.get_state())
+        return TeamStep(log, record.outputs, self._generator.get_state(), record.skipped)
 
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Bring the state together at every rank; a copy, by key, of what any worker has.

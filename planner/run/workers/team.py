@@ -28,11 +28,13 @@ class TeamStep:
         record: what was measured.
         outputs: of the step, the loss first.
         drawn: the state of the generator after it.
+        skipped: whether it has updated nothing, because a gradient was not finite.
     """
 
     record: WorkersStep
     outputs: tuple[Tensor, ...]
     drawn: Tensor
+    skipped: bool
 
 
 class Team(ABC):
@@ -42,12 +44,13 @@ class Team(ABC):
         planned: what they compute; None before `prepare`.
         owned: per worker, the boxes of the state that are brought back and written from it.
         number: of the next step, since the state was last loaded.
+        skipped: how many of the steps since then have updated nothing.
     """
 
     def __init__(self) -> None:
         self.planned: WorkerPlans | None = None
         self.owned: list[list[OwnedBox]] = []
-        self.number = 0
+        self.number = self.skipped = 0
 
     @property
     def planned_now(self) -> WorkerPlans:
@@ -147,27 +150,28 @@ class WorkerTeam(Team):
         held = self._pool.ask("prepare", ((packed(job),) for job in _jobs(planned, live)))
         self.owned = state_owners(planned, live, held)
         self._pool.ask("own", ((owned,) for owned in self.owned))
-        self.planned, self.number = planned, 0
+        self.planned, self.number, self.skipped = planned, 0, 0
 
     def load(self, live: Mapping[str, Tensor]) -> None:
         """Give the workers the state; as `Team.load`."""
         planned = self.planned_now
         self._pool.ask("load", ((planned.state_parts(live, worker),) for worker in planned.workers))
-        self.number = 0
+        self.number = self.skipped = 0
 
     def step(self, drawn: Tensor, leaves: Sequence[Tensor]) -> TeamStep:
         """Make a step; as `Team.step`."""
         planned = self.planned_now
-        numbers = dict(planned.graph.program.scalars(self.number))
+        numbers = dict(planned.graph.program.scalars(self.number, self.skipped))
         parts = (planned.batch_parts(leaves, worker) for worker in planned.workers)
         replies = self._pool.ask("step", ((numbers, drawn, part) for part in parts))
         self.number += 1
+        self.skipped += replies[0]["skipped"]
         record = WorkersStep(
             tuple(reply["seconds"] for reply in replies),
             tuple(int(reply["received_bytes"]) for reply in replies),
             tuple(int(reply["peak_bytes"]) for reply in replies),
         )
-        return TeamStep(record, replies[0]["outputs"], replies[0]["drawn"])
+        return TeamStep(record, replies[0]["outputs"], replies[0]["drawn"], replies[0]["skipped"])
 
     def state(self, live: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Bring the state together; as `Team.state`."""

@@ -34,9 +34,9 @@ class WorkersLog(StepLog[WorkersStep]):
 
     difference: Difference | None = None
 
-    def add(self, record: WorkersStep, outputs: tuple[Tensor, ...]) -> None:
+    def add(self, record: WorkersStep, outputs: tuple[Tensor, ...], *, skipped: bool) -> None:
         """Record a step."""
-        self.add_step(record, Outputs(outputs), max(record.seconds))
+        self.add_step(record, Outputs(outputs), max(record.seconds), skipped=skipped)
 
     def result(self, planned: WorkerPlans, budget: str | int | None, transport: str) -> WorkersResult:
         """The result of the steps so far.
@@ -63,4 +63,5 @@ class WorkersLog(StepLog[WorkersStep]):
             bytes_predicted=planned.bytes_predicted,
             difference=self.difference,
             plans=plans,
+            skipped=tuple(self.skipped),
         )

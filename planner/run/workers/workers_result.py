@@ -28,6 +28,8 @@ class WorkersResult:
         bytes_predicted: the same by their graphs.
         difference: how far the losses and the state are from eager PyTorch's; None if that was not asked for.
         plans: per worker.
+        skipped: which steps, from 0, have updated nothing, because the gradient scaler found a gradient that is not
+            finite.
     """
 
     name: str
@@ -44,3 +46,4 @@ class WorkersResult:
     bytes_predicted: int
     difference: Difference | None
     plans: tuple[SwapPlan, ...]
+    skipped: tuple[int, ...] = ()

@@ -199,7 +199,7 @@ class WorkersThread(BackgroundRun):
                 except StowageError as error:  # the state is here already
                     failure = failure or error
             with uninterrupted():
-                writeback.keep(state, steps=self.keeper.unsaved)
+                writeback.keep(state, steps=self.keeper.unsaved, skipped=team.skipped == self.keeper.unsaved)
                 self.keeper.unsaved = 0
             writeback.settle()
         if failure is not None:
@@ -225,7 +225,7 @@ class WorkersThread(BackgroundRun):
                 drawn = made.drawn
                 self._generator.set_state(drawn)
                 outputs += [made.outputs[0]] if self.asked.check else []
-                self.done.add(made.record, made.outputs)
+                self.done.add(made.record, made.outputs, skipped=made.skipped)
                 if feed.draws:
                     with global_state_lock():
                         torch.set_rng_state(drawn)

@@ -27,6 +27,18 @@ class BudgetTooSmallError(StowageError):
     """No plan was found within the budgets; everything else about the request is valid."""
 
 
+class CopiesNeededError(BudgetTooSmallError):
+    """No plan that copies nothing was found within the budget, in which one that copies may exist.
+
+    Args:
+        budget: what no plan was found within, as text.
+    """
+
+    def __init__(self, budget: str) -> None:
+        self.without_copies = f"no plan that copies nothing was found within {budget}"
+        super().__init__(f'{self.without_copies}; take the method "auto", which may copy too, or allow more memory')
+
+
 def working_sets(problem: Problem) -> Bytes:
     """`[ops]`, the aligned bytes that each op reads and writes, scratch memory included, without buffer reuse."""
     start, items = problem.arrays.touches.start, problem.arrays.touches.items

@@ -15,7 +15,7 @@ from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
 from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
 from planner.swap.methods.method import Each, Item, Result, SearchStep
 from planner.swap.problem.problem import Problem
-from planner.swap.schedule.budget_feasibility import BudgetTooSmallError
+from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, CopiesNeededError
 from planner.swap.search.family import FAMILIES, RECOMPUTING_FAMILIES, Family
 from planner.swap.search.turns import next_family
 from planner.units import format_bytes
@@ -195,10 +195,7 @@ class SearchState:
         if not self.done:
             raise StowageError(STOPPED)
         if not any(family.copies for family in self.families):
-            raise BudgetTooSmallError(
-                f"no plan that copies nothing was found within {format_bytes(self.problem.budget)}; take the method "
-                '"auto", which may copy too, or allow more memory'
-            )
+            raise CopiesNeededError(format_bytes(self.problem.budget))
         raise BudgetTooSmallError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "

@@ -1,5 +1,6 @@
 """Steps on several workers, in processes: eager's numbers but for rounding, the bytes predicted, the planned memory."""
 
+import math
 import os
 import signal
 import sys
@@ -79,6 +80,32 @@ def test_clipping_micro_batches_and_mixed_precision_are_those_of_eager(workers, 
     assert result.difference.is_rounding, result.difference
     assert result.bytes_counted == result.bytes_predicted
     assert result.peak_bytes == result.planned_peak_bytes
+
+
+def test_gradient_scaling_skips_the_steps_that_eager_skips():
+    """In the first and the third step the loss is infinite."""
+
+    def scaled(optimizer):
+        step = classifier(optimizer, scaler=torch.amp.GradScaler("cpu", growth_interval=2), clip_norm=0.5)
+        step.batch = (*step.batch, torch.ones(()))
+        return step
+
+    for optimizer in (AdamW(lr=1e-2), SGD(lr=0.1, momentum=0.9, dampening=0.5)):
+        step, eager = scaled(optimizer), scaled(optimizer)
+        factors = [torch.tensor(one) for one in (math.inf, 1.0, math.inf, 1.0, 1.0)]
+        batches = [(*batch, factor) for batch, factor in zip(loader(5), factors, strict=True)]
+        parts = partition(step, 2)
+        result = run_workers(step, parts, batches=batches[:3], progress=False).wait()
+        run = run_workers(step, parts, steps=0, progress=False)
+        losses = [*result.losses, *run.steps(batches[3:])]
+        assert result.skipped == (0, 2)
+        run.close()
+        assert losses == pytest.approx([float(eager.eager(batch)) for batch in batches], rel=1e-9)
+        assert result.bytes_counted == result.bytes_predicted
+        assert result.peak_bytes == result.planned_peak_bytes
+        assert step.scaler.state_dict() == eager.scaler.state_dict()
+        assert step.scaler.get_scale() == 2.0**15
+        assert_close(step, eager)
 
 
 def test_dropout_draws_what_one_process_would_draw():

@@ -226,7 +226,9 @@ def test_shift_with_arrows_extends_the_selected_op_by_ops(page: Shown) -> None:
     def assert_is(stays: float, moves: float, first: int, last: int) -> None:
         ends = [float(share) * seconds for share in (selection(page) or {})["time"]]
         assert ends == pytest.approx([stays, moves], rel=1e-5)
-        assert_sums_are_those_of_python(page, get_span_sums(graph, plan, (first, last + 1), None, as_sent(plan.predicted), "slots"))
+        assert_sums_are_those_of_python(
+            page, get_span_sums(graph, plan, (first, last + 1), None, as_sent(plan.predicted), "slots")
+        )
 
     page.plot("streams").focus()
     page.press(*["ArrowRight"] * 6)

@@ -9,7 +9,7 @@ from planner.jit import inlined_kernel, kernel
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Indices = NDArray[np.int32]
+Boxes = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 
 #: Columns of the trail, which has a row for each change of a box: the box, what it was before, the level of the
@@ -19,8 +19,8 @@ BOX, RELEASE, SUPPORT, GAP, LEVEL, BEFORE = range(6)
 
 @inlined_kernel
 def blame(level: int, blamed: Words, grain: int) -> None:
-    """Add a level to a set of them, in which neighbours share a bit if there are many."""
-    bit = min(level // grain, 64 * blamed.shape[0] - 1)
+    """Add a level to a set of them, in which `2**grain` neighbours share a bit."""
+    bit = min(level >> grain, 64 * blamed.shape[0] - 1)
     blamed[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
@@ -36,7 +36,7 @@ def blame_raise(box: int, offset: int, trail: Ints, last: Ints, blamed: Words, g
 
 @kernel
 def blame_stack(
-    begin: int, end: int, order: Indices, room: int, size: Ints, highest: Ints, release: Ints, trail: Ints, last: Ints,
+    begin: int, end: int, order: Boxes, room: int, size: Ints, highest: Ints, release: Ints, trail: Ints, last: Ints,
     blamed: Words, grain: int,
 ) -> None:  # fmt: skip
     """Blame what moved the boxes of a stack so far up that it reaches out of its room."""
@@ -55,7 +55,7 @@ def blame_stack(
 
 @kernel
 def blame_floor(
-    begin: int, end: int, order: Indices, low: int, release: Ints, trail: Ints, last: Ints, blamed: Words, grain: int
+    begin: int, end: int, order: Boxes, low: int, release: Ints, trail: Ints, last: Ints, blamed: Words, grain: int
 ) -> None:
     """Blame what moved the boxes of a stack up to its floor, and others beyond it."""
     for x in range(begin, end):
@@ -64,7 +64,7 @@ def blame_floor(
 
 @kernel
 def blame_below(
-    box: int, low: int, pair_at: Ints, pairs: Indices, size: Ints, placed: Bools, trail: Ints, last: Ints,
+    box: int, low: int, pair_at: Ints, pairs: Boxes, size: Ints, placed: Bools, trail: Ints, last: Ints,
     blamed: Words, grain: int,
 ) -> None:  # fmt: skip
     """Blame what moved the boxes to be placed so far up that none fits below a box at an offset."""
@@ -76,7 +76,7 @@ def blame_below(
 
 @kernel
 def blame_support(
-    box: int, top: int, pair_at: Ints, pairs: Indices, size: Ints, placed: Bools, placed_at: Ints, trail: Ints,
+    box: int, top: int, pair_at: Ints, pairs: Boxes, size: Ints, placed: Bools, placed_at: Ints, trail: Ints,
     last: Ints, blamed: Words, grain: int,
 ) -> None:  # fmt: skip
     """Blame all that leaves a box that was left out at a gap without a box below it that ends lower than `top`."""
@@ -113,13 +113,13 @@ def unite(into: Words, row: int, sets: Words, other: int) -> None:
 @kernel
 def absolve(level: int, blamed: Words, grain: int) -> None:
     """Take a level, above which there are none, out of a set of them; it stays if it shares its bit with lower ones."""
-    bit = level // grain
-    if level % grain == 0 and bit < 64 * blamed.shape[0]:
+    bit = level >> grain
+    if bit << grain == level and bit < 64 * blamed.shape[0]:
         blamed[bit >> 6] &= ~(np.uint64(1) << np.uint64(bit & 63))
 
 
 @kernel
 def is_blamed(level: int, blamed: Words, grain: int) -> bool:
     """Whether a level, or one that shares its bit, is in a set of them."""
-    bit = min(level // grain, 64 * blamed.shape[0] - 1)
+    bit = min(level >> grain, 64 * blamed.shape[0] - 1)
     return bool((blamed[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))

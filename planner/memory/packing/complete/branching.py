@@ -12,6 +12,7 @@ from planner.memory.packing.complete.stacks import is_repeated
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
+Boxes = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ def _priority(choice: int, children: int, low: int, slack: int, left: int, weigh
 
 @kernel
 def choose_section(
-    choice: int, section_at: Ints, end: Ints, order: Indices, total: Ints, lowest_top: Ints, floor: Ints, count: Ints,
+    choice: int, section_at: Ints, end: Ints, order: Boxes, total: Ints, lowest_top: Ints, floor: Ints, count: Ints,
     choices: Ints, room: Ints, weights: Floats, release: Ints, span_at: Indices, span: Indices, lowest_beside: Ints,
     known_at: Ints, node: int,
 ) -> int:  # fmt: skip
@@ -94,10 +95,10 @@ def choose_section(
 
 @kernel
 def list_children(
-    s: int, at: int, by_bytes_left: bool, children: Indices, key: Ints, section_at: Ints, end: Ints, order: Indices,
+    s: int, at: int, by_bytes_left: bool, children: Indices, key: Ints, section_at: Ints, end: Ints, order: Boxes,
     total: Ints, floor: Ints, count: Ints, room: Ints, size: Ints, fixed: Ints, alike: Indices, rank: Ints,
     placed: Bools, offsets: Ints, release: Ints, support: Ints, span_at: Indices, span: Indices, pair_at: Ints,
-    pairs: Indices, bits: Words, level: int, placed_at: Ints, trail: Ints, last: Ints, touched: Words, read: Words,
+    pairs: Boxes, bits: Words, level: int, placed_at: Ints, trail: Ints, last: Ints, touched: Words, read: Words,
     blamed: Words, grain: int,
 ) -> int:  # fmt: skip
     """List what there is to try in a section, the best first, with the decisions that leave nothing else.

@@ -11,6 +11,8 @@ from planner.jit import kernel
 
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
+#: Numbers of boxes, unsigned: a kernel then does not look whether one is negative when it is an index.
+Boxes = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 #: More pairs, entries of sections, or words of bits than this are too many to search.
 _MOST_PAIRS, _MOST_ENTRIES, _MOST_WORDS = 10_000_000, 5_000_000, 4_000_000
@@ -30,9 +32,9 @@ class Sections(NamedTuple):
     span_at: Indices
     span: Indices
     pair_at: Ints
-    pairs: Indices
+    pairs: Boxes
     section_at: Ints
-    in_section: Indices
+    in_section: Boxes
     bits: Words
     fullest: Ints
 
@@ -98,9 +100,9 @@ def _count_pairs(span: Indices, box_of: Indices, by_begin: Indices, boxes: int) 
 def _filled(
     span_at: Indices, span: Indices, box_of: Indices, by_begin: Indices, pair_at: Ints, sections: int, words: int,
     sizes: Ints,
-) -> tuple[Ints, Indices, Ints, Indices, Words, Ints]:  # fmt: skip
+) -> tuple[Ints, Boxes, Ints, Boxes, Words, Ints]:  # fmt: skip
     boxes = len(span_at) - 1
-    pairs, filled = np.empty(pair_at[boxes], np.int32), pair_at.copy()
+    pairs, filled = np.empty(pair_at[boxes], np.uint32), pair_at.copy()
     for x in range(len(by_begin)):
         one = by_begin[x]
         y = x + 1
@@ -121,7 +123,7 @@ def _filled(
                 bits[box, s >> 6] |= np.uint64(1) << np.uint64(s & 63)
     for s in range(sections):
         section_at[s + 1] += section_at[s]
-    in_section, at = np.empty(section_at[sections], np.int32), section_at.copy()
+    in_section, at = np.empty(section_at[sections], np.uint32), section_at.copy()
     fullest = np.zeros(boxes, np.int64)
     for box in range(boxes):
         for q in range(span_at[box], span_at[box + 1]):

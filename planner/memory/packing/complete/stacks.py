@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.jit import kernel
+from planner.jit import inlined_kernel, kernel
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.int32]
+Boxes = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 _FAR = 1 << 62
 
@@ -39,11 +40,45 @@ def is_repeated(
     return repeats
 
 
+@inlined_kernel
+def _sort(begin: int, first: int, end: int, order: Boxes, release: Ints, buffer: Boxes) -> int:
+    """Sort a part of a stack, which is sorted up to `first`.
+
+    Returns:
+        Where it has changed.
+    """
+    kept, moved, last = first, 0, release[order[first - 1]]
+    for x in range(first, end):
+        box = order[x]
+        value = release[box]
+        if value <= last:
+            order[kept], last = box, value
+            kept += 1
+        else:
+            y = moved
+            while y > 0 and release[buffer[y - 1]] < value:
+                buffer[y] = buffer[y - 1]
+                y -= 1
+            buffer[y] = box
+            moved += 1
+    x = end - 1
+    while moved > 0:
+        value = release[buffer[moved - 1]]
+        if kept > begin and release[order[kept - 1]] < value:
+            kept -= 1
+            order[x] = order[kept]
+        else:
+            moved -= 1
+            order[x] = buffer[moved]
+        x -= 1
+    return kept
+
+
 @kernel
 def restack(
-    changed: Words, below: Ints, suspect: int, section_at: Ints, end: Ints, order: Indices, total: Ints,
+    changed: Words, below: Ints, suspect: int, section_at: Ints, end: Ints, order: Boxes, total: Ints,
     lowest_top: Ints, floor: Ints, count: Ints, choices: Ints, room: Ints, size: Ints, highest: Ints, alike: Indices,
-    placed: Bools, offsets: Ints, release: Ints, support: Ints, buffer: Indices, saved: Indices, records: Ints,
+    placed: Bools, offsets: Ints, release: Ints, support: Ints, buffer: Boxes, saved: Boxes, records: Ints,
     saves: int, repeats: Bools, repeats_at: Ints, node: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Sort the stacks of the changed sections, until one does not stay inside its room.
@@ -86,48 +121,35 @@ def restack(
             begin, first = section_at[s], end[s]
             while first > begin and release[order[first - 1]] <= below[s]:
                 first -= 1
-            kept, moved, last = first, 0, np.int64(_FAR)
-            for x in range(first, end[s]):
+            # most stacks stay sorted, for which one pass is enough
+            up_to, low_top, low = np.int64(0), np.int64(_FAR), np.int64(-1)
+            if first > begin:
+                up_to, low_top, low = total[first - 1], lowest_top[first - 1], release[order[first - 1]]
+            last, x = np.int64(_FAR), first
+            while x < end[s]:
                 box = order[x]
-                value = release[box]
-                if value <= last:
-                    order[kept], last = box, value
-                    kept += 1
-                else:
-                    if moved == 0 and saves < records.shape[0] and saved_entries + end[s] - first <= saved.shape[0]:
+                low = release[box]
+                if low > last:
+                    if saves < records.shape[0] and saved_entries + end[s] - first <= saved.shape[0]:
                         records[saves, 0], records[saves, 1], records[saves, 2] = s, first, saved_entries
                         records[saves, 3] = end[s] - first
                         for y in range(first, end[s]):
                             saved[saved_entries] = order[y]
                             saved_entries += 1
                         saves += 1
-                    y = moved
-                    while y > 0 and release[buffer[y - 1]] < value:
-                        buffer[y] = buffer[y - 1]
-                        y -= 1
-                    buffer[y] = box
-                    moved += 1
-            x = end[s] - 1
-            while moved > 0:
-                value = release[buffer[moved - 1]]
-                if kept > first and release[order[kept - 1]] < value:
-                    kept -= 1
-                    order[x] = order[kept]
-                else:
-                    moved -= 1
-                    order[x] = buffer[moved]
-                x -= 1
-            up_to, low_top, low = np.int64(0), np.int64(_FAR), np.int64(-1)
-            if first > begin:
-                up_to, low_top, low = total[first - 1], lowest_top[first - 1], release[order[first - 1]]
-            for x in range(first, end[s]):
-                box = order[x]
-                low = release[box]
+                    first = _sort(first, x, end[s], order, release, buffer)
+                    up_to, low_top = np.int64(0), np.int64(_FAR)
+                    if first > begin:
+                        up_to, low_top = total[first - 1], lowest_top[first - 1]
+                    last, x = np.int64(_FAR), first
+                    continue
+                last = low
                 up_to += size[box]
                 if low > highest[box] or low + up_to > room[s]:
                     return s, saves
                 low_top = min(low_top, low + size[box])
                 total[x], lowest_top[x] = up_to, low_top
+                x += 1
             options, x = 0, end[s]
             while x > begin and release[order[x - 1]] == low:
                 x -= 1
@@ -158,7 +180,7 @@ def mark(touched: Words, top: int, changed: Words, below: Ints) -> None:
 
 
 @kernel
-def take(box: int, span_at: Indices, span: Indices, end: Ints, order: Indices, place: Indices) -> None:
+def take(box: int, span_at: Indices, span: Indices, end: Ints, order: Boxes, place: Boxes) -> None:
     """Move a box that is placed out of the stacks."""
     for q in range(span_at[box], span_at[box + 1]):
         for s in range(span[q, 0], span[q, 1]):
@@ -172,7 +194,7 @@ def take(box: int, span_at: Indices, span: Indices, end: Ints, order: Indices, p
 
 
 @kernel
-def put_back(box: int, span_at: Indices, span: Indices, end: Ints, order: Indices, place: Indices) -> None:
+def put_back(box: int, span_at: Indices, span: Indices, end: Ints, order: Boxes, place: Boxes) -> None:
     """Undo the last `take` that was not undone yet."""
     for q in range(span_at[box], span_at[box + 1]):
         for s in range(span[q, 0], span[q, 1]):
@@ -183,7 +205,7 @@ def put_back(box: int, span_at: Indices, span: Indices, end: Ints, order: Indice
 
 
 @kernel
-def restore(first: int, saves: int, records: Ints, saved: Indices, order: Indices) -> None:
+def restore(first: int, saves: int, records: Ints, saved: Boxes, order: Boxes) -> None:
     """Give the stacks of the records from `first` on the order back that they had before."""
     for r in range(saves - 1, first - 1, -1):
         begin, at = records[r, 1], records[r, 2]

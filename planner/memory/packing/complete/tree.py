@@ -100,14 +100,16 @@ def place_completely(
     changed, suspect = np.zeros(words, np.uint64), int(np.int64(0))
     for box in range(n):
         changed |= bits[box]
-    buffer, repeats, repeats_at = np.empty(n, np.int32), np.zeros(n, np.bool_), np.full(n, -1, np.int64)
-    saved, records = np.empty(_MOST_SAVED, np.int32), np.empty((_MOST_RECORDS, 4), np.int64)
+    buffer, repeats, repeats_at = np.empty(n, np.uint32), np.zeros(n, np.bool_), np.full(n, -1, np.int64)
+    saved, records = np.empty(_MOST_SAVED, np.uint32), np.empty((_MOST_RECORDS, 4), np.int64)
     record_count = int(np.int64(0))
     # the levels
     levels = np.zeros((n + 64, 7), np.int64)
     read, touched = np.zeros((n + 64, words), np.uint64), np.zeros((n + 64, words), np.uint64)
-    grain = (2 * n + 64) // _MOST_BITS + 1
-    blamed = np.zeros((n + 64, (2 * n + 64) // grain // 64 + 1), np.uint64)
+    grain = int(np.int64(0))  # so many levels share a bit, as a power of two: dividing takes long
+    while (2 * n + 64) >> grain > _MOST_BITS:
+        grain += 1
+    blamed = np.zeros((n + 64, ((2 * n + 64) >> grain) // 64 + 1), np.uint64)
     children, key = np.empty(4 * n + 64, np.int32), np.empty(n, np.int64)
     lowest_beside, known_at = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     trail, changes, last = np.empty((8 * n + 64, 6), np.int64), 0, np.full(n, -1, np.int64)

@@ -19,7 +19,7 @@ _ATEN = torch.ops.aten
 #: Kernels that compute a chunk of their results from chunks of their arguments, whichever axis is divided.
 _PLAIN = frozenset({
     _ATEN.mm.default, _ATEN.bmm.default, _ATEN.addmm.default, _ATEN.baddbmm.default, _ATEN.sum.dim_IntList,
-    _ATEN.sum.default, _ATEN.clone.default, _ATEN.constant_pad_nd.default, _ATEN.copy_.default,
+    _ATEN.sum.default, _ATEN.clone.default, _ATEN.constant_pad_nd.default, _ATEN.copy_.default, _ATEN.where.self_out,
     _ATEN.native_layer_norm_backward.default,
     _ATEN.embedding.default, _ATEN.embedding_dense_backward.default, _ATEN.nll_loss_backward.default,
     _ATEN._log_softmax.default, _ATEN._softmax.default, _ATEN._log_softmax_backward_data.default,

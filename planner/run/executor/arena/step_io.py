@@ -28,6 +28,7 @@ class StepIO:
         self._batch = [self._at_start(tensor) for tensor in program.batch]
         self._keys, self._constants = program.state, program.constants
         outputs = [self._at_end(tensor) for tensor in graph.outputs]
+        self._overflow = outputs.pop() if program.overflow else None
         self._outputs, self._left = outputs[: program.returned], outputs[program.returned :]
 
     def load(self, state: Mapping[str, Tensor], check_cancelled: Callable[[], object]) -> None:
@@ -60,6 +61,10 @@ class StepIO:
     def outputs(self) -> tuple[Tensor, ...]:
         """Copies of the step's outputs on the host; ordinary tensors unless this is called in inference mode."""
         return tuple(place.to("cpu", copy=True) for place in self._outputs)
+
+    def skipped(self) -> bool:
+        """Whether the step has updated nothing, because a gradient was not finite."""
+        return self._overflow is not None and self._overflow.item() != 0
 
     def left(self) -> tuple[Tensor, ...]:
         """Copies of the tensors that the step writes to Python variables, with their original strides."""

@@ -28,7 +28,7 @@ class StepNumbers:
     def __init__(self, values: Mapping[str, float]) -> None:
         self.values = dict(values)
 
-    def __call__(self, _number: int) -> Mapping[str, float]:
+    def __call__(self, _number: int, _skipped: int = 0) -> Mapping[str, float]:
         """The numbers of the present step."""
         return self.values
 

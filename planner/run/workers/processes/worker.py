@@ -120,6 +120,7 @@ class _Worker:
             "outputs": record.outputs,
             "seconds": time.perf_counter() - start,
             "drawn": self._generator.get_state(),
+            "skipped": record.skipped,
             "received_bytes": self._peers.received_bytes - before,
             "peak_bytes": self._executor.peak_bytes,
         }
