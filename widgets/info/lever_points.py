@@ -39,14 +39,14 @@ class LeverPoints:
     """The ways to make a step.
 
     Args:
-        name: of the step.
+        title: what was asked about: the step and the machine.
         machine: name of the machine.
-        budget_bytes: its memory for the step.
+        budget_bytes: memory for the step.
         unit: what is counted per second.
         points: the step as given first.
     """
 
-    name: str
+    title: str
     machine: str
     budget_bytes: int
     unit: str
@@ -96,4 +96,6 @@ def get_levers(levers: Levers) -> LeverPoints:
         )
         for number, row in enumerate(levers.rows)
     )  # fmt: skip
-    return LeverPoints(levers.name, levers.machine, levers.budget_bytes, levers.unit, points)
+    return LeverPoints(
+        f"{levers.name} on {levers.machine}", levers.machine, levers.budget_bytes, levers.unit, points,
+    )  # fmt: skip
