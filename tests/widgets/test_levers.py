@@ -86,6 +86,13 @@ def test_it_says_what_was_asked_and_by_how_much_more_does_not_fit() -> None:
     assert f"does not fit: {over} more than there is for the step" in about[0]
 
 
+def test_it_names_the_levers_that_are_not_possible() -> None:
+    assert get_levers(replace(found(), unchangeable=())).summary.endswith(").")
+    assert len(found().unchangeable) > 1
+    names = ", ".join(one.name for one in found().unchangeable)
+    assert get_levers(found()).summary.endswith(f"). Not possible: {names}.")
+
+
 @pytest.mark.parametrize("share", [0.15, 0.5, 1.2])
 def test_the_tag_of_the_memory_stays_in_the_plot(browser: Browser, share: float) -> None:
     page = browser.new_page(viewport={"width": 700, "height": 600})
