@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,6 +106,37 @@ def show_paragraph(text: str, indentation: int = 0) -> None:
     """
     indent = " " * indentation
     click.echo(click.wrap_text(text, Console().width, indent, indent))
+
+
+def show_lines(text: str) -> None:
+    """Print lines, each broken between words for the width of the terminal.
+
+    Args:
+        text: lines; where one goes on, it is indented like its own text, or like the last column of a row, where two
+            spaces or more separate columns.
+    """
+    for line in text.splitlines():
+        columns = re.match(r"(?:.*\s{2})?\s*", line)
+        assert columns is not None
+        indent = " " * columns.end()
+        # names such as `on-demand` are kept whole
+        broken = textwrap.wrap(line, Console().width, subsequent_indent=indent, break_on_hyphens=False)
+        click.echo("\n".join(broken))
+
+
+def show_typed(text: str) -> None:
+    """Print text that may be typed in a shell as it stands: where it has no room, a backslash ends the line.
+
+    Args:
+        text: without spaces, parts separated by commas.
+    """
+    width, line = Console().width, ""
+    for part in re.findall(r"[^,]*,|[^,]+", text):
+        if line and len(line) + len(part) + len("\\") > width:
+            click.echo(f"{line}\\")
+            line = ""
+        line += part
+    click.echo(line)
 
 
 def _value_text(name: str, value: Any) -> str:

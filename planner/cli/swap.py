@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, examples, json_option, show
+from planner.cli.output import OutputFile, examples, json_option, show, show_lines
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.plan import PlanSummary, save_plan, save_trace
@@ -173,7 +173,7 @@ def command(
     else:
         show(_rows(facts), False)
         if explanation is not None:
-            click.echo(f"\n{explanation}")
+            show_lines(f"\n{explanation}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
     for option, needed, available, memory in (

@@ -25,9 +25,10 @@ def saved(planner, tmp_path: Path) -> tuple[Path, Path]:
     return plan, graph
 
 
-def test_it_says_what_the_function_says(planner, saved: tuple[Path, Path]) -> None:
+def test_it_says_what_the_function_says(planner, saved: tuple[Path, Path], monkeypatch) -> None:
     plan, graph = saved
     expected = explain(load_plan(plan), graphs.load(graph), PRESETS[MACHINE])
+    monkeypatch.setenv("COLUMNS", "1000")
     assert planner("explain", plan, graph).out == f"{expected}\n"
     facts, wanted = planner("explain", plan, graph, "--json").json, json.loads(json.dumps(expected.to_json()))
     assert facts.keys() == wanted.keys()
@@ -37,6 +38,27 @@ def test_it_says_what_the_function_says(planner, saved: tuple[Path, Path]) -> No
         (one["name"], one["verdict"]) for one in wanted["fates"]
     ]
     assert facts["step_seconds"] == pytest.approx(wanted["step_seconds"])
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_a_line_that_has_no_room_goes_on_below_its_own_text(planner, saved: tuple[Path, Path], monkeypatch, columns):
+    text = str(explain(load_plan(saved[0]), graphs.load(saved[1]), PRESETS[MACHINE]))
+    assert max(map(len, text.splitlines())) > 80
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = planner("explain", *saved).out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert " ".join(lines).split() == text.split()
+    (row,) = (place for place, line in enumerate(lines) if "  layers.0.weight: idle" in line)
+    assert lines[row].index("layers") == len(lines[row + 1]) - len(lines[row + 1].lstrip())
+    assert lines[row].startswith("     36 KiB  ")
+
+
+def test_a_swap_that_is_explained_has_room_too(planner, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ("--machine", MACHINE, "--budget", "60%", "--seconds", "0", "--method", "swap")
+    text = planner("swap", MODEL, *words, "--explain").out
+    assert "\nPeak: " in text
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_ops_take_the_times_that_the_plan_was_made_with(planner, saved: tuple[Path, Path], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import examples, json_option, show
+from planner.cli.output import examples, json_option, show, show_lines
 
 _EPILOG = examples(
     "python -m planner capture gpt --out graph.json",
@@ -50,4 +50,4 @@ def command(plan: str, graph: str, machine_name: str | None, as_json: bool) -> N
     if as_json:
         show(explanation.to_json(), True)
     else:
-        click.echo(str(explanation))
+        show_lines(str(explanation))
