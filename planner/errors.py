@@ -16,6 +16,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
+def given_type(value: object) -> str:
+    """The type of what was given in place of something else, in a sentence: `a Linear`, `an int`, `None`."""
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def first_line(error: Exception) -> str:
     """The first line of an error's message."""
     text = str(error).strip().splitlines()

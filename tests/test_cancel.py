@@ -1,7 +1,8 @@
 """One token cancels everything: between steps at once, within one when its patience has run out."""
 
 import time
-from threading import Thread
+from queue import SimpleQueue
+from threading import Thread, current_thread
 
 import pytest
 
@@ -101,6 +102,28 @@ def test_an_interrupt_that_is_lost_comes_again() -> None:
     with pytest.raises(Cancelled):
         interruptibly(work, stop)
     assert len(dropped) == 1
+
+
+def test_watching_ends_also_where_the_interrupt_comes_just_after_the_work() -> None:
+    """A thread that went on watching could interrupt its caller much later."""
+    looks: list[Thread] = []
+    values: SimpleQueue[str] = SimpleQueue()
+
+    def asked() -> bool:
+        looks.append(current_thread())
+        if len(looks) == 3:  # the first was before the work, and the second has interrupted it
+            values.put("the end")
+        return len(looks) > 1
+
+    # Python raises an interrupt only in its own code, and this work runs none: it waits for the end, and then raises an
+    # error of its own, which is being handled once the interrupt comes
+    work = iter(values.get, "the end").__next__
+    with pytest.raises(Cancelled):
+        interruptibly(work, CancelToken(asked))
+    watcher = looks[-1]
+    assert watcher is not current_thread()
+    watcher.join(10)
+    assert not watcher.is_alive()
 
 
 def test_a_cleanup_is_interrupted_once_however_long_it_takes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import examples, json_option, show, show_paragraph
+from planner.cli.output import examples, json_option, show, show_paragraph, show_typed
 
 
 @click.command(
@@ -26,10 +26,10 @@ def command(as_json: bool) -> None:
         return
     for model in models:
         arguments = ",".join(f"{key}={value}" for key, value in model.arguments.items())
-        click.echo(f"{model.name}:{arguments}")
+        show_typed(f"{model.name}:{arguments}")
         show_paragraph(model.about + ".", indentation=4)
     choices_by_argument = {
         argument: kind for model in models for argument, kind in model.types.items() if isinstance(kind, tuple)
     }
     for argument, choices in sorted(choices_by_argument.items()):
-        click.echo(f"{argument} is one of {', '.join(choices)}.")
+        show_paragraph(f"{argument} is one of {', '.join(choices)}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -108,23 +109,34 @@ def show_paragraph(text: str, indentation: int = 0) -> None:
 
 
 def show_lines(text: str) -> None:
-    """Print lines, each broken between words for the width of the terminal and continued under its own text.
+    """Print lines, each broken between words for the width of the terminal.
 
     Args:
-        text: the lines; what stands before two spaces in an indented one is an amount, under which nothing goes on.
+        text: lines; where one goes on, it is indented like its own text, or like the last column of a row, where two
+            spaces or more separate columns.
     """
-    width = Console().width
     for line in text.splitlines():
-        rest = line.lstrip()
-        indent = len(line) - len(rest)
-        amount, gap, _ = rest.partition("  ")
-        under = indent + (len(amount) + len(gap) if indent and gap else 2)
-        click.echo(
-            textwrap.fill(
-                rest, width, initial_indent=" " * indent, subsequent_indent=" " * under,
-                break_long_words=False, break_on_hyphens=False,
-            )
-        )  # fmt: skip
+        columns = re.match(r"(?:.*\s{2})?\s*", line)
+        assert columns is not None
+        indent = " " * columns.end()
+        # names such as `on-demand` are kept whole
+        broken = textwrap.wrap(line, Console().width, subsequent_indent=indent, break_on_hyphens=False)
+        click.echo("\n".join(broken))
+
+
+def show_typed(text: str) -> None:
+    """Print text that may be typed in a shell as it stands: where it has no room, a backslash ends the line.
+
+    Args:
+        text: without spaces, parts separated by commas.
+    """
+    width, line = Console().width, ""
+    for part in re.findall(r"[^,]*,|[^,]+", text):
+        if line and len(line) + len(part) + len("\\") > width:
+            click.echo(f"{line}\\")
+            line = ""
+        line += part
+    click.echo(line)
 
 
 def _value_text(name: str, value: Any) -> str:

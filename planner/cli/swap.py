@@ -173,8 +173,7 @@ def command(
     else:
         show(_rows(facts), False)
         if explanation is not None:
-            click.echo()
-            show_lines(str(explanation))
+            show_lines(f"\n{explanation}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
     for option, needed, available, memory in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
@@ -11,7 +12,7 @@ from typing import cast
 
 from torch import nn
 
-from planner.errors import StowageError, did_you_mean
+from planner.errors import StowageError, did_you_mean, given_type
 from planner.fit.reserve import usable_bytes
 from planner.machine import Machine
 from planner.step import InferenceStep, Step, TrainStep
@@ -35,18 +36,21 @@ def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Values])
         raise StowageError(f"the range of {name} is empty; give values such as range(1, 65)")
     endless = not isinstance(values, range) and len(values) == 2 and values[1] is None
     values = cast(Sequence[int], values[:1] if endless else values)
-    checked = values[:: max(1, len(values) - 1)] if isinstance(values, range) else values  # both ends tell
+    # both ends of a range tell, and one beyond all numbers of the machine has no length
+    checked = tuple(dict.fromkeys((values[0], values[-1]))) if isinstance(values, range) else values
     for value in checked:
         if not _is_whole(value):
             raise StowageError(f"{name} must be a whole number, got {value!r}")
         if value < 1:
             raise StowageError(f"{name} must be 1 or more, got {value}")
+        if value > sys.maxsize:
+            raise StowageError(f"{name} must be {sys.maxsize:,} or less, got {value:,}")
     if any(later <= before for before, later in pairwise(checked)):
         raise StowageError(f"the values of {name} must be ascending, as in range(1, 65)")
-    if not callable(make_step) or isinstance(make_step, nn.Module):
+    if not callable(make_step) or isinstance(make_step, nn.Module):  # a model can be called, and makes no step
         raise StowageError(
-            f"make_step must be a function that returns a step, such as lambda {name}: TrainStep(...), got "
-            f"{type(make_step).__name__}"
+            f"make_step must be a function of {name}, got {given_type(make_step)}; pass one that takes {name} and "
+            "returns a TrainStep or an InferenceStep"
         )
     _check_has(make_step, name)
     return name, values, endless

@@ -148,6 +148,15 @@ def test_a_range_without_a_last_value_goes_as_far_as_something_fits(planner) -> 
         assert endless[name]["value"] == ended[name]["value"]
 
 
+def test_values_may_be_as_large_as_one_likes(planner, file: Path) -> None:
+    words = ("fit", f"{file}:step", "--machine", "h100", "--over")
+    text = " ".join(planner(*words, "batch=99999999998..99999999999").out.split())
+    assert "unswapped none: batch=99999999998 already takes " in text
+    answer = planner(*words, f"batch=1..1{'0' * 30}")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("error: batch must be 9,223,372,036,854,775,807 or less, got 1,000,")
+
+
 def test_a_share_of_a_hundred_percent_and_more_is_written_out() -> None:
     needs = Needs(7, 2**31, ideal_seconds=1.0, step_seconds=2.1, peak_bytes=2**30, host_bytes=0)
     some, none = Largest(7, True, True), Largest(None, True, True)

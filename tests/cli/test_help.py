@@ -47,3 +47,13 @@ def test_a_list_of_machines_has_a_line_for_each(planner) -> None:
     names = [machine["name"] for machine in planner("machines", "--json").json["machines"]]
     assert [line.split()[0] for line in table.splitlines()[1:]] == names
     assert all(len(line) <= 80 or "op-times" in line for line in [*table.splitlines(), *rest.splitlines()])
+
+
+def test_a_model_of_the_list_may_be_typed_as_it_stands_also_where_it_goes_on_in_a_second_line(planner) -> None:
+    text = planner("models").out
+    assert max(map(len, text.splitlines())) <= 80
+    assert any(line.endswith("\\") for line in text.splitlines())
+    words = text.replace("\\\n", "").split()
+    for model in planner("models", "--json").json["models"]:
+        settings = ",".join(f"{key}={value}" for key, value in model["arguments"].items())
+        assert f"{model['name']}:{settings}" in words

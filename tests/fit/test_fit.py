@@ -138,6 +138,11 @@ def test_what_does_not_fit_has_no_answer():
         ({"batch": range(3)}, "batch must be 1 or more, got 0"),
         ({"batch": range(3, 1)}, "the range of batch is empty"),
         ({"batch": (0, None)}, "batch must be 1 or more, got 0"),
+        (
+            {"batch": range(1, 2**63 + 1)},
+            "batch must be 9,223,372,036,854,775,807 or less, got 9,223,372,036,854,775,808",
+        ),
+        ({"batch": (10**20, None)}, "or less, got 100,000,000,000,000,000,000"),
         ({"batch": (1, 2, None)}, "batch must be a whole number, got None"),
     ],
 )
@@ -160,11 +165,12 @@ def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):
         ({"over": {"batch": ["1", "2"]}}, "batch must be a whole number, got '1'"),
         ({"over": {"batch": 64}}, "must be whole numbers such as range"),
         ({"over": {"batch": [2, 1]}}, "the values of batch must be ascending"),
+        ({"make_step": MLP()}, "make_step must be a function of batch, got a TrainStep; pass one that takes batch and"),
         (
-            {"make_step": MLP()},
-            r"a function that returns a step, such as lambda batch: TrainStep\(...\), got TrainStep",
+            {"make_step": torch.nn.Linear(1, 1)},
+            "^make_step must be a function of batch, got a Linear; pass one that takes batch and returns a TrainStep "
+            "or an InferenceStep$",
         ),
-        ({"make_step": torch.nn.Linear(1, 1)}, r"a step, such as lambda batch: TrainStep\(...\), got Linear"),
         (
             {"make_step": lambda batch: batch},
             "make_step returned int, which is not a step; return a TrainStep or an InferenceStep",

@@ -19,13 +19,13 @@ def of_graph(draw: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(draw)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        from planner.errors import StowageError
+        from planner.errors import StowageError, given_type
         from planner.graph import Graph
 
         given = args[:1] if args else tuple(value for name, value in kwargs.items() if name == "graph")
         for graph in given:
             if not isinstance(graph, Graph):
-                raise StowageError(f"a {type(graph).__name__} is not a graph; pass what planner.capture(step) returns")
+                raise StowageError(f"{given_type(graph)} is not a graph; pass what planner.capture(step) returns")
         return draw(*args, **kwargs)
 
     return checked

@@ -18,7 +18,8 @@ _EPILOG = examples(
     "python -m planner fit path/to/file.py:function --machine h200 --over batch=1..",
 )
 
-_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,15})\s*\.\.\s*(\d{1,15})?\s*", re.ASCII)
+# Python makes no number of more than 4300 digits
+_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,4000})\s*\.\.\s*(\d{1,4000})?\s*", re.ASCII)
 
 
 @click.command("fit", short_help="The largest batch or other size that fits on a machine.", epilog=_EPILOG)
