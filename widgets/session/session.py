@@ -81,8 +81,12 @@ class Session:
 
     @property
     def machine(self) -> Machine:
-        """The machine that is planned for; blocks until the capture has ended, and raises as `graph` does."""
+        """The machine that is planned for.
+
+        Blocks until the capture and a change of the machine have ended, and raises as `graph` does.
+        """
         _ = self.graph
+        capturing.wait_for_machine(self._session_state)
         assert self._session_state.feasibility is not None
         return self._session_state.feasibility.machine
 
@@ -92,8 +96,12 @@ class Session:
 
     @property
     def budget(self) -> int:
-        """The budget in bytes of device memory; blocks until the capture has ended, and raises as `graph` does."""
+        """The budget in bytes of device memory, which may follow the machine.
+
+        Blocks until the capture and a change of the machine have ended, and raises as `graph` does.
+        """
         _ = self.graph
+        capturing.wait_for_machine(self._session_state)
         return self._session_state.budget_bytes
 
     @budget.setter

@@ -244,6 +244,17 @@ def test_the_machine_asked_for_last_is_planned_for_however_early_that_was(graph:
     assert (session.machine.name, plan.machine) == ("laptop", "laptop")
 
 
+def test_the_machine_and_the_budget_that_follows_it_are_those_that_were_set_as_soon_as_they_are_read() -> None:
+    session = Session(zoo.load("wresnet:depth=50,batch=96,image=224"), machine="laptop")
+    assert session.budget == machine("laptop").device.memory_bytes
+    session.machine = "h100"
+    assert session.machine.name == "h100"
+    session.machine = machine("laptop")
+    assert session.machine == machine("laptop")
+    session.machine = "h100"
+    assert session.budget > machine("laptop").device.memory_bytes
+
+
 def test_a_machine_that_is_none_is_told_in_one_line_and_nothing_changes(graph: Graph) -> None:
     session = Session(graph, budget="50%")
     recorder = MessageRecorder(session)
