@@ -205,6 +205,8 @@ class SearchThread(Generic[S]):
             yield
         finally:
             over.set()
+            if watcher.is_alive():
+                watcher.join()
 
     def _step(self, search_state: S, *, may_cut: bool) -> None:
         with self.cut_lock:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from math import inf
 
 from planner.graph import Graph
+from planner.jit import COMPILING, doing
 from planner.machine import Machine
 from planner.plan import SwapPlan, gap_percent, percent_of_ideal, recompute_seconds
-from planner.progress import ShowProgress
+from planner.progress import ShowProgress, reporting
+from planner.search import check_limits
+from planner.search_clock import search_seconds
+from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
-from planner.swap.search.handle import search_swaps
+from planner.swap.search.driver import DEFAULT, SearchState
+from planner.swap.search.inputs import make_problem
+from planner.swap.search.recompute_limit import check_recompute_limit, recompute_seconds_allowed
+
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +34,7 @@ class PlanWithBaselines:
         bound_seconds: lower bound on the step time of any plan, in any order.
         baselines: step time in seconds by baseline; None if it has no plan within the budgets.
         evaluations: how many plans were timed.
-        search_seconds: time spent searching.
+        search_seconds: duration of the whole call.
     """
 
     plan: SwapPlan
@@ -109,10 +120,34 @@ def plan_with_baselines(
     Raises:
         StowageError: as in `plan_swaps`.
     """
-    search = search_swaps(
-        graph, machine, budget, host_budget=host_budget, seconds=seconds, method=method, seed=seed,
-        time_limit=time_limit, recompute_limit=recompute_limit,
-    )  # fmt: skip
-    plan = search.wait(progress=progress)
-    now = search.progress
-    return PlanWithBaselines(plan, now.ideal_seconds, now.bound_seconds, search.baselines, now.evaluations, now.seconds)
+    check_limits(time_limit)
+    check_recompute_limit(recompute_limit, method or DEFAULT)
+    begin = search_seconds()
+
+    def each(work: Callable[[Item], Result], items: Iterable[Item], /) -> list[Result]:
+        futures = [pool.submit(work, item) for item in items]
+        while wait(futures, _LOOK_SECONDS).not_done:
+            if doing("") == COMPILING:
+                report(report.share, COMPILING)
+        return [future.result() for future in futures]
+
+    with reporting(progress) as report, ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        report(0.0, "laying out the graph")
+        problem, host = make_problem(graph, machine, budget, host_budget, seconds)
+        deadline = inf if time_limit is None else begin + time_limit
+        most = recompute_seconds_allowed(problem, recompute_limit)
+        search_state = SearchState(problem, host, method or DEFAULT, seed, each, most)
+        while not search_state.done and (search_state.best is None or search_seconds() < deadline):
+            report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
+            search_state.step()
+            search_state.seconds = search_seconds() - begin
+        plan = search_state.plan()
+        report(1.0, "done")
+    return PlanWithBaselines(
+        plan,
+        problem.ideal_seconds,
+        search_state.bound,
+        search_state.baselines,
+        search_state.evaluations,
+        search_seconds() - begin,
+    )
