@@ -35,7 +35,7 @@ lab: env
 
 test:
 	@$(MAKE) --no-print-directory --jobs=2 env lint # mypy beside compiling
-	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=200 notebooks tests # pages and peers wait: four keep two cores busy
+	$(BIN)/pytest -n 4 --dist worksteal --nbmake --nbmake-timeout=200 --durations=20 notebooks tests # pages and peers wait: four keep two cores busy
 
 test-all: env
 	STOWAGE_EFFORT=4 $(BIN)/pytest -n 4 --dist worksteal tests

@@ -5,6 +5,7 @@ from planner.fit.bisection import Largest
 from planner.fit.failing_sizes import Failure
 from planner.fit.fitting import Fit, fit
 from planner.fit.open_ranges import StillFitsError
+from planner.fit.remarks import remarks, value_stopped_by_host, why_none
 from planner.fit.reserve import Reserve, reserve_of, usable_bytes
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 
@@ -19,6 +20,9 @@ __all__ = [
     "Reserve",
     "StillFitsError",
     "fit",
+    "remarks",
     "reserve_of",
     "usable_bytes",
+    "value_stopped_by_host",
+    "why_none",
 ]

@@ -60,7 +60,7 @@ class Fit:
     slower: Mapping[float, Largest]
     at_all: Largest
     tried: tuple[Needs, ...]
-    asked: Sequence[int] = ()
+    asked: Sequence[int]
     stopped_by_host: bool = False
     failed: tuple[Failure, ...] = ()
 

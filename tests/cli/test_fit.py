@@ -105,6 +105,16 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+def test_a_range_may_end_far_beyond_what_fits(planner) -> None:
+    machine = "laptop:host_memory=256MB"
+    near, far = (
+        planner("fit", MODEL, "--machine", machine, "--over", over, "--json").json
+        for over in ("batch=16046..16800", "batch=1..99999999999")
+    )
+    assert far["asked"]["last"] == 99999999999
+    assert far["at_all"]["value"] == near["at_all"]["value"]
+
+
 def test_where_the_hosts_memory_stops_the_largest_value_it_is_said(planner) -> None:
     machine, over = "laptop:host_memory=256MB", "batch=16046..16800"
     text = words(planner("fit", MODEL, "--machine", machine, "--over", over).out)

@@ -1,5 +1,6 @@
 """What every picture has in common, and what is drawn of its numbers."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import torch
 from plotly.graph_objects import Figure
 
 import widgets
@@ -246,3 +248,19 @@ def test_a_name_in_a_narrow_box_keeps_the_module_that_tells_it_from_others() -> 
 def test_no_time_is_less_than_nothing() -> None:
     assert format_seconds(-1e-17) == format_seconds(0.0) == "0 s"
     assert (format_seconds(1.5e-9), format_seconds(-2e-3)) == ("1.50 ns", "-2.00 ms")
+
+
+def of_graphs() -> Iterator[str]:
+    """The figures whose first argument is a graph."""
+    for name in figures.__all__:
+        drawn = getattr(figures, name)
+        if inspect.isfunction(drawn) and next(iter(inspect.signature(drawn).parameters)) == "graph":
+            yield name
+
+
+@pytest.mark.parametrize("name", [*of_graphs()])
+def test_a_figure_of_a_graph_that_is_given_a_model_says_where_graphs_come_from(name):
+    draw = getattr(figures, name)
+    needed = [each for each in inspect.signature(draw).parameters.values() if each.default is each.empty][1:]
+    with pytest.raises(StowageError, match=r"a Linear is not a graph; pass what planner\.capture\(step\) returns"):
+        draw(torch.nn.Linear(1, 1), *(None for _ in needed))

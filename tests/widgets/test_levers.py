@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 import torch
+from playwright.sync_api import Browser
 from torch import nn
 
 import planner
@@ -12,7 +13,18 @@ import widgets
 from planner.errors import StowageError
 from planner.levers import Levers
 from planner.machine import PRESETS
+from planner.units import bytes_label
+from tests.widgets.browser.test_figure_layout import WRONG
 from widgets.info import get_levers
+
+#: How far the tag of the memory is from the ends of the axis, in pixels; below 0 beyond one.
+INSIDE = """() => {
+  const plot = document.querySelector('.js-plotly-plot');
+  const { l, w } = plot._fullLayout._size;
+  const tag = [...plot.querySelectorAll('.annotation-text')].find(e => e.textContent.includes('for the step'));
+  const [{ left }, rect] = [plot.getBoundingClientRect(), tag.getBoundingClientRect()];
+  return [rect.left - left - l, left + l + w - rect.right];
+}"""
 
 
 @cache
@@ -61,6 +73,34 @@ def test_the_memory_of_the_machine_is_a_line_unless_it_is_far_away() -> None:
     assert len(near.layout.shapes) == 1
     assert not far.layout.shapes
     assert any("far to the right" in (note.text or "") for note in far.layout.annotations)
+
+
+def test_it_says_what_was_asked_and_by_how_much_more_does_not_fit() -> None:
+    levers = with_memory(0.5)
+    figure = widgets.levers(levers)
+    assert f"{levers.name} on h100" in figure.layout.meta["title"]
+    assert any("for the step" in (note.text or "") and "h100" in note.text for note in figure.layout.annotations)
+    highest = max(levers, key=lambda row: row.peak_bytes)
+    over = bytes_label(highest.peak_bytes - levers.budget_bytes)
+    about = [text for trace in figure.data for text in trace.customdata if text.startswith(f"<b>{highest.name}</b>")]
+    assert f"does not fit: {over} more than there is for the step" in about[0]
+
+
+def test_it_names_the_levers_that_are_not_possible() -> None:
+    assert get_levers(replace(found(), unchangeable=())).summary.endswith(").")
+    assert len(found().unchangeable) > 1
+    names = ", ".join(one.name for one in found().unchangeable)
+    assert get_levers(found()).summary.endswith(f"). Not possible: {names}.")
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5, 1.2])
+def test_the_tag_of_the_memory_stays_in_the_plot(browser: Browser, share: float) -> None:
+    page = browser.new_page(viewport={"width": 700, "height": 600})
+    page.set_content(widgets.levers(with_memory(share)).to_html(include_plotlyjs=True))
+    page.wait_for_selector(".annotation-text")
+    assert min(page.evaluate(INSIDE)) >= 0
+    assert page.evaluate(WRONG) == []
+    page.close()
 
 
 def test_something_else_is_refused() -> None:

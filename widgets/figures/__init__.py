@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from widgets.figures.graph_argument import of_graph
 from widgets.figures.theme import FONT, LIGHT, Theme, ThemeName, get_theme
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@of_graph
 def module_graph(
     graph: Graph, most_boxes: int = 20, theme: ThemeName = "auto", *, plan: SwapPlan | None = None
 ) -> Drawing:
@@ -57,6 +59,7 @@ def module_graph(
     return _module_graph.draw(get_module_graph(graph, most_boxes, plan), get_theme(theme))
 
 
+@of_graph
 def dataflow(graph: Graph, module: str = "", *, most_ops: int = 40, theme: ThemeName = "auto") -> Drawing:
     """The ops of a step or of one of its modules, with the bytes passed between them; laid out by Graphviz.
 
@@ -76,6 +79,7 @@ def dataflow(graph: Graph, module: str = "", *, most_ops: int = 40, theme: Theme
     return _dataflow.draw(get_dataflow(graph, module, most_ops), get_theme(theme))
 
 
+@of_graph
 def memory_by_kind(
     graph: Graph,
     plan: SwapPlan | None = None,
@@ -104,6 +108,7 @@ def memory_by_kind(
     return _memory_by_kind.draw(get_memory_by_kind(graph, plan, budget, timeline, axis), get_theme(theme))
 
 
+@of_graph
 def holders(
     graph: Graph,
     plan: SwapPlan | None = None,
@@ -167,6 +172,7 @@ def compare_plans(comparison: PlanComparison, *, theme: ThemeName = "auto") -> F
     return _compare_plans.draw(get_compare_plans(comparison), get_theme(theme))
 
 
+@of_graph
 def address_map(
     graph: Graph,
     plan: SwapPlan,
@@ -212,6 +218,7 @@ def snapshot_map(snapshot: MemorySnapshot, *, axis: Axis = "seconds", theme: The
     return _snapshot_map.draw(get_snapshot_map(snapshot, axis), get_theme(theme))
 
 
+@of_graph
 def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, theme: ThemeName = "auto") -> Figure:
     """Compute, copies out and copies in over time, with the stalls and their causes.
 
@@ -230,6 +237,7 @@ def streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, *, t
     return _streams.draw(get_streams(graph, plan, timeline), get_theme(theme))
 
 
+@of_graph
 def peak_icicle(
     graph: Graph,
     plan: SwapPlan | None = None,
@@ -256,6 +264,7 @@ def peak_icicle(
     return _peak_icicle.draw(get_peak_icicle(graph, plan, timeline, by), get_theme(theme))
 
 
+@of_graph
 def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "auto") -> Figure:
     """Step time over budgets, with the lower bound and the step time with infinite memory.
 
@@ -273,6 +282,7 @@ def pareto(graph: Graph, points: Sequence[BudgetPoint], *, theme: ThemeName = "a
     return _pareto.draw(get_pareto(graph, points), get_theme(theme))
 
 
+@of_graph
 def compare_methods(graph: Graph, sweeps: Mapping[str, Sequence[BudgetPoint]], *, theme: ThemeName = "auto") -> Figure:
     """The speeds that several methods reach over budgets, such as swapping, recomputing, and both in one plan.
 
@@ -390,6 +400,7 @@ def schedule_and_pool(*, theme: ThemeName = "auto", progress: ShowProgress = Tru
     return _schedule_and_pool.draw(get_schedule_and_pool(progress), get_theme(theme))
 
 
+@of_graph
 def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto") -> Figure:
     """The best plan over the time of a search, the baselines, and the bound on the speed of any plan.
 
@@ -407,6 +418,7 @@ def search_history(graph: Graph, search: SwapSearch, *, theme: ThemeName = "auto
     return _search_history.draw(get_search_history(graph, search), get_theme(theme))
 
 
+@of_graph
 def partition_splits(graph: Graph, plan: PartitionPlan, *, most_rows: int = 24, theme: ThemeName = "auto") -> Figure:
     """How a partition splits the largest tensors at each level, equal layers in one row.
 
@@ -425,6 +437,7 @@ def partition_splits(graph: Graph, plan: PartitionPlan, *, most_rows: int = 24, 
     return _partition_splits.draw(get_partition_splits(graph, plan, most_rows), get_theme(theme))
 
 
+@of_graph
 def level_bytes(graph: Graph, plan: PartitionPlan, *, theme: ThemeName = "auto") -> Figure:
     """The bytes that workers exchange at each level of a partition.
 
@@ -442,6 +455,7 @@ def level_bytes(graph: Graph, plan: PartitionPlan, *, theme: ThemeName = "auto")
     return _level_bytes.draw(get_level_bytes(graph, plan), get_theme(theme))
 
 
+@of_graph
 def worker_memory(
     graph: Graph, plan: PartitionPlan, limit: str | int | None = None, *, theme: ThemeName = "auto"
 ) -> Figure:
@@ -462,6 +476,7 @@ def worker_memory(
     return _worker_peaks.draw(get_worker_peaks(graph, plan, limit), get_theme(theme))
 
 
+@of_graph
 def tensor_blocks(graph: Graph, plan: PartitionPlan, tensor: str, *, theme: ThemeName = "auto") -> Figure:
     """Which block of a tensor each worker of a partition has.
 

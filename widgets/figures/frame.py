@@ -128,8 +128,10 @@ def tag(text: str, ink: str, fill: str | None = None, **place: Any) -> dict[str,
     return {"text": text, "showarrow": False, "font": {"size": 11, "color": ink}, **patch, **place}
 
 
-def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: bool, left: bool = False) -> None:
-    """Draw a budget in bytes as a line with its tag; only the tag if it is far above all data."""
+def add_budget(
+    figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: bool, left: bool = False, below: bool = False
+) -> None:
+    """Draw a budget in bytes as a line with its tag above or below; only the tag if it is far above all data."""
     text, height = f"budget {bytes_label(budget)}", {"yref": "y", "y": budget / unit.size}
     if on_axis:
         figure.add_shape(
@@ -139,7 +141,8 @@ def add_budget(figure: Figure, theme: Theme, budget: int, unit: Unit, on_axis: b
     else:
         text, height = f"{text}, far above", {"yref": "paper", "y": 1, "yshift": -20}
     side = {"x": 0, "xanchor": "left"} if left else {"x": 1, "xanchor": "right"}
-    figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", yanchor="bottom", **side, **height))
+    anchor = {"yanchor": "top" if below else "bottom"}
+    figure.add_annotation(tag(text, theme.on_limit, theme.limit, xref="x domain", **anchor, **side, **height))
 
 
 def add_key(figure: Figure, theme: Theme, entries: Iterable[tuple[str, str, str]]) -> None:

@@ -39,31 +39,34 @@ class LeverPoints:
     """The ways to make a step.
 
     Args:
-        name: of the step.
+        title: what was asked about: the step and the machine.
         machine: name of the machine.
-        budget_bytes: its memory for the step.
+        budget_bytes: memory for the step.
         unit: what is counted per second.
         points: the step as given first.
+        impossible: the names of the levers that the step does not have.
     """
 
-    name: str
+    title: str
     machine: str
     budget_bytes: int
     unit: str
     points: tuple[LeverPoint, ...]
+    impossible: tuple[str, ...]
 
     @property
     def summary(self) -> str:
-        """The picture in one sentence."""
+        """The picture in a few sentences."""
         given = self.points[0]
         lowest = min(self.points, key=lambda point: point.peak_bytes)
         fastest = max(self.points, key=lambda point: point.samples_per_second)
         fitting = sum(point.fits for point in self.points)
+        others = f" Not possible: {', '.join(self.impossible)}." if self.impossible else ""
         return (
             f"As given, the step takes {bytes_label(given.peak_bytes)} and makes {given.samples_per_second:,.0f} "
             f"{self.unit} per second; {fitting} of {several(len(self.points), 'way')} fit in "
             f"{bytes_label(self.budget_bytes)}. The lowest peak is {bytes_label(lowest.peak_bytes)} ({lowest.name}), "
-            f"the highest speed {fastest.samples_per_second:,.0f} ({fastest.name})."
+            f"the highest speed {fastest.samples_per_second:,.0f} ({fastest.name}).{others}"
         )
 
 
@@ -96,4 +99,7 @@ def get_levers(levers: Levers) -> LeverPoints:
         )
         for number, row in enumerate(levers.rows)
     )  # fmt: skip
-    return LeverPoints(levers.name, levers.machine, levers.budget_bytes, levers.unit, points)
+    impossible = tuple(one.name for one in levers.unchangeable)
+    return LeverPoints(
+        f"{levers.name} on {levers.machine}", levers.machine, levers.budget_bytes, levers.unit, points, impossible,
+    )  # fmt: skip

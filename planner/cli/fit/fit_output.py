@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -35,18 +34,19 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         step: what was asked about, with all settings.
         machine: the machine.
     """
+    from planner.fit import remarks, why_none
+
     values = found.asked
     tried = {needs.value: needs for needs in found.tried}
 
     def row(answer: Largest, *, unswapped: bool = False) -> Phrases:
         if answer.value is None:
-            return Phrases([_none(found, tried[values[0]], unswapped=unswapped)])
+            advice = "; try smaller ones" if values[0] > 1 else ""
+            return Phrases([f"none: {why_none(found, unswapped=unswapped)}{advice}"])
         needs = tried[answer.value]
         takes = format_bytes(needs.unswapped_bytes) if unswapped else _speed(needs)
-        by_host = found.stopped_by_host and answer.value == found.at_all.value and not unswapped
-        stop = f"host memory stops {found.over}={values[values.index(answer.value) + 1]}" if by_host else ""
-        caveats = (f"({words})" for words in (stop, *_caveats(answer, found)) if words)
-        return Phrases([f"{found.over}={answer.value}: {takes}", *caveats])
+        remarked = (f"({words})" for words in remarks(found, answer, unswapped=unswapped))
+        return Phrases([f"{found.over}={answer.value}: {takes}", *remarked])
 
     failures = "; ".join(f"{found.over}={failure.value}: {failure.error}" for failure in found.failed)
     reserved = (f"{part.name} {format_bytes(part.bytes)}" for part in found.reserve if part.bytes)
@@ -62,19 +62,6 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         "tried": f"{len(tried)} of {len(values):,} values{_predicted(found)}",
         **({"fails": failures} if failures else {}),
     }
-
-
-def _none(found: Fit, smallest: Needs, *, unswapped: bool) -> str:
-    """Why there is no answer: the smallest value fails already."""
-    size, takes = f"{found.over}={smallest.value}", format_bytes(smallest.unswapped_bytes)
-    advice = "; try smaller ones" if smallest.value > 1 else ""
-    if unswapped:
-        return f"none: {size} already takes {takes}{advice}"
-    if smallest.step_seconds is not None:
-        slower = format_percent(smallest.step_seconds / smallest.ideal_seconds - 1)
-        return f"none: {size} is already {slower} slower{advice}"
-    why = "more host memory than there is" if found.stopped_by_host else f"{takes} unswapped and no plan was found"
-    return f"none: {size} already takes {why}{advice}"
 
 
 def _machine(machine: Machine) -> str:
@@ -96,16 +83,6 @@ def _speed(needs: Needs) -> str:
     how_much = f", {format_percent(slower)} slower" if slower >= _SHOWN else ""
     host = f", {format_bytes(needs.host_bytes)} in the host" if needs.host_bytes else ""
     return f"{format_seconds(needs.step_seconds)} a step{how_much}{host}"
-
-
-def _caveats(answer: Largest, found: Fit) -> Iterator[str]:
-    """What to know before relying on an answer."""
-    if answer.value == found.asked[-1]:
-        yield f"the model stops {found.over}={answer.value + 1}" if found.stopped_by_model else "the last asked for"
-    if not answer.proven:
-        yield "larger ones not all tried"
-    if not answer.monotone:
-        yield "some smaller ones fail"
 
 
 def _predicted(found: Fit) -> str:

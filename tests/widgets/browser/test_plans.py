@@ -159,6 +159,20 @@ def test_of_a_long_list_the_shown_plan_is_in_sight_and_the_notebook_stays(show: 
         assert row["bottom"] <= box["bottom"] + 1
 
 
+@pytest.mark.parametrize("width", [500, 600, 800, 900, 1080, 1500])
+def test_what_tells_plans_apart_is_whole_and_in_sight_at_every_width(show: Show, width: int) -> None:
+    page, rows = opened(show, listed(), width=width), listed()["plans"]["rows"]
+    for column, texts in (
+        ("machine", [row["machine"] for row in rows]), ("method", [row["method"] for row in rows]),
+    ):  # fmt: skip
+        cells = page.find(f".sw-plans-box td.{column}")
+        assert cells.all_inner_texts() == texts
+        assert all(cell.is_visible() for cell in cells.all())
+        assert cells.evaluate_all("cells => cells.every(cell => cell.scrollWidth <= cell.clientWidth)")
+    over = page.find(".sw-plans-box").evaluate("box => box.scrollWidth - box.clientWidth")
+    assert over <= 0
+
+
 @pytest.mark.parametrize("width", [600, 1500])
 def test_axe_has_nothing_to_object_to_and_no_row_is_cut(show: Show, width: int) -> None:
     page = opened(show, listed(), width=width)
