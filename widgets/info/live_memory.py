@@ -90,7 +90,7 @@ def get_live_memory(run: Run) -> LiveMemory:
     """
     from planner.run import Run
 
-    require("run", run, Run, "the run that planner.run(step, plan) returns")
+    require(run, Run, "run", "what planner.run(step, plan) returns")
     plan, step_seconds = run.plan, run.step_seconds
     measured = measured_memory(run.step_timelines, run.snapshots, step_seconds)
     predicted, budget = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)

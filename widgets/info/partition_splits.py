@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.units import bytes_label, several
-from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, Group
 
 if TYPE_CHECKING:
@@ -126,7 +125,6 @@ def require_same_graph(graph: Graph, plan: PartitionPlan) -> None:
     Raises:
         StowageError: it is for another graph, or no plan.
     """
-    require_graph(graph)
     if not hasattr(plan, "fingerprint"):
         raise StowageError(f"a {type(plan).__name__} is no partition plan; pass the plan that search.wait() returns")
     if plan.fingerprint != fingerprint(graph):

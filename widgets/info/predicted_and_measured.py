@@ -105,7 +105,7 @@ def get_predicted_and_measured(plan: SwapPlan, result: RunResult) -> PredictedAn
     from planner.run import RunResult
 
     require_plan(plan)
-    require("result", result, RunResult, "the result that run.wait() returns")
+    require(result, RunResult, "result of a run", "what run.wait() returns")
     spans = (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
     for timeline in result.timelines:
         if (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in)) != spans:

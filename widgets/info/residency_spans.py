@@ -17,7 +17,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import lifetimes
 from planner.plan import PlanIndex, SwapPlan, Timeline
-from widgets.info.argument_types import require_graph, require_plan
+from widgets.info.argument_types import require_plan
 
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
@@ -81,7 +81,6 @@ class ResidencySpans:
 
 def captured_stays(graph: Graph) -> ResidencySpans:
     """The step in captured order with nothing swapped, in slots."""
-    require_graph(graph)
     life = lifetimes(graph)
     alive = np.flatnonzero(life.end > life.birth)
     slots = np.stack([life.birth[alive], life.end[alive]], axis=1).astype(np.int64)
@@ -100,7 +99,6 @@ def plan_stays(
     Raises:
         StowageError: the plan or the timeline belongs to another graph.
     """
-    require_graph(graph)
     require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, timeline)

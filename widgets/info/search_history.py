@@ -8,7 +8,6 @@ from planner.errors import StowageError, as_sentence
 from planner.graph import Graph
 from planner.swap import SwapSearch
 from planner.units import format_seconds, several
-from widgets.info.argument_types import require_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,6 @@ def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
             f"a {type(search).__name__} is not a search for swaps, which this figure draws; a search for partitions "
             "shows its progress when it is printed, and its plan in widgets.partition_splits"
         )
-    require_graph(graph)
     progress, points = search.progress, search.history
     found = tuple(Found(point.seconds, point.evaluations, point.step_seconds, point.method) for point in points)
     return SearchHistory(

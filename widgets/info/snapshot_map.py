@@ -82,7 +82,7 @@ def get_snapshot_map(snapshot: MemorySnapshot, axis: Axis = "seconds") -> Snapsh
     Raises:
         StowageError: the events were recorded without times.
     """
-    require("snapshot", snapshot, MemorySnapshot, "what planner.snapshot.read(path) returns")
+    require(snapshot, MemorySnapshot, "snapshot", "what planner.snapshot.read(path) returns")
     lives, spans, count = snapshot.allocations, snapshot.reserved_spans, len(snapshot.events)
     places = np.arange(count + 1, dtype=np.float64)
     if axis == "seconds" and count:
