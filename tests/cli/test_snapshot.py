@@ -50,12 +50,15 @@ def test_it_is_compared_with_a_graph(planner, recorded: Path) -> None:
     assert (compared["paired_bytes"], compared["is_of_another_step"]) == (27 * MIB, False)
 
 
-def test_without_events_it_says_so(planner, recorded: Path) -> None:
+def test_without_events_it_says_so(planner, recorded: Path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     data = pickle.loads(recorded.read_bytes())
     said = "no events were recorded, so its peak is what there is at the end; call torch.cuda.memory._record_memory_"
-    assert said not in planner("snapshot", recorded).out
+    assert said not in " ".join(planner("snapshot", recorded).out.split())
     recorded.write_bytes(pickle.dumps({**data, "device_traces": []}))
-    assert said in planner("snapshot", recorded).out
+    text = planner("snapshot", recorded).out
+    assert said in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(

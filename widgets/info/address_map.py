@@ -9,6 +9,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
+from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, require_same_step, spans_of
 
@@ -85,6 +86,7 @@ def get_address_map(
     Raises:
         StowageError: the plan or timeline is for another graph.
     """
+    require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, timeline)
     index = PlanIndex(graph, plan)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.errors import StowageError
 from planner.units import format_percent
+from widgets.info.argument_types import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ def get_compare_speeds(reached: Mapping[str, Mapping[str, tuple[float, str]]]) -
     Raises:
         StowageError: a model has fewer than two ways, or its first one is not above 0.
     """
+    require(reached, Mapping, "dict", "the speeds by model and way")
     models = {}
     for name, ways in reached.items():
         ideal = next(iter(ways.values()), (0.0, ""))[0]

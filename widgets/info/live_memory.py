@@ -11,6 +11,7 @@ import numpy as np
 from planner.errors import as_sentence
 from planner.plan import Timeline
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require
 from widgets.info.residency_spans import Floats, Ints
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def get_live_memory(run: Run) -> LiveMemory:
     Args:
         run: what `planner.run` returned; it may be in progress.
     """
+    from planner.run import Run
+
+    require(run, Run, "run", "what planner.run(step, plan) returns")
     plan, step_seconds = run.plan, run.step_seconds
     measured = measured_memory(run.step_timelines, run.snapshots, step_seconds)
     predicted, budget = (None, None) if plan is None else (plan.predicted, plan.budget_bytes)

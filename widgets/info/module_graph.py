@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.graph import Graph, Kind, module_tree
 from planner.plan import SwapPlan
 from planner.units import bytes_label, format_percent, several
+from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_contents import ModulePart, open_part, whole
@@ -131,6 +132,7 @@ def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None =
         StowageError: the plan is for another graph.
     """
     if plan is not None:
+        require_plan(plan)
         require_same_step(graph.with_workspaces(dict(plan.workspaces)), plan, plan.predicted)
     spans = captured_stays(graph)
     peak = get_memory_by_kind(graph)

@@ -11,6 +11,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, fingerprint
 from planner.swap import BudgetPoint
 from planner.units import bytes_label, format_percent, format_seconds
+from widgets.info.argument_types import require
 from widgets.info.residency_spans import Floats, Ints
 
 #: A step of at least this share of ideal speed counts as equally fast.
@@ -69,6 +70,7 @@ def get_pareto(graph: Graph, points: Sequence[BudgetPoint]) -> Pareto:
     Raises:
         StowageError: there is no point, or one is for another graph.
     """
+    require(points, Sequence, "list of points", "what planner.swap.sweep(graph, machine) returns")
     if not points:
         raise StowageError("there is no point to draw; let the sweep run until it has planned for a budget")
     if not all(isinstance(point, BudgetPoint) for point in points):

@@ -10,6 +10,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_seconds, several
+from widgets.info.argument_types import require, require_plan
 from widgets.info.residency_spans import Floats, Ints
 
 if TYPE_CHECKING:
@@ -101,6 +102,10 @@ def get_predicted_and_measured(plan: SwapPlan, result: RunResult) -> PredictedAn
     Raises:
         StowageError: the run was not one of this plan.
     """
+    from planner.run import RunResult
+
+    require_plan(plan)
+    require(result, RunResult, "result of a run", "what run.wait() returns")
     spans = (len(plan.order), len(plan.swap_outs), len(plan.swap_ins))
     for timeline in result.timelines:
         if (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in)) != spans:

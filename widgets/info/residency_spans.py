@@ -17,6 +17,7 @@ from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import lifetimes
 from planner.plan import PlanIndex, SwapPlan, Timeline
+from widgets.info.argument_types import require_plan
 
 Axis = Literal["seconds", "slots"]
 Floats = NDArray[np.float64]
@@ -98,6 +99,7 @@ def plan_stays(
     Raises:
         StowageError: the plan or the timeline belongs to another graph.
     """
+    require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, timeline)
     return spans_of(PlanIndex(graph, plan), timeline, axis)

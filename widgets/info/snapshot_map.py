@@ -10,6 +10,7 @@ import numpy as np
 from planner.errors import StowageError
 from planner.snapshot import NO_EVENTS, MemorySnapshot
 from planner.units import bytes_label, format_percent, several
+from widgets.info.argument_types import require
 from widgets.info.residency_spans import Axis, Floats, Ints
 
 
@@ -81,6 +82,7 @@ def get_snapshot_map(snapshot: MemorySnapshot, axis: Axis = "seconds") -> Snapsh
     Raises:
         StowageError: the events were recorded without times.
     """
+    require(snapshot, MemorySnapshot, "snapshot", "what planner.snapshot.read(path) returns")
     lives, spans, count = snapshot.allocations, snapshot.reserved_spans, len(snapshot.events)
     places = np.arange(count + 1, dtype=np.float64)
     if axis == "seconds" and count:

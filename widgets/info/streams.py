@@ -10,6 +10,7 @@ import numpy as np
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
 from planner.units import format_percent, format_seconds, several
+from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, Group
 from widgets.info.recompute_text import recompute_text
 from widgets.info.residency_spans import Flags, Floats, Ints, require_same_step
@@ -115,6 +116,7 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
     Raises:
         StowageError: the plan or timeline is for another graph.
     """
+    require_plan(plan)
     shown = plan.predicted if timeline is None else timeline
     require_same_step(graph, plan, shown)
     return streams_of(PlanIndex(graph, plan), shown)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import examples, json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_paragraph, show_table
 from planner.progress import reporting
 from planner.units import format_bytes
 
@@ -65,7 +65,8 @@ def command(model: str, machine_name: str, budget: str | None, as_json: bool) ->
 def _show_tables(found: Levers) -> None:
     """The rows, then what each single lever changes and what is not possible, such that a narrow terminal has room."""
     columns, rows = found.table()
-    click.echo(f"{found.title}\n")
+    show_paragraph(found.title)
+    click.echo()
     show_table(columns[:-1], [row[:-1] for row in rows])
     click.echo("\nWhat changes:")
     show({row.name: row.change for row in found.rows[1:] if not row.parts}, False)

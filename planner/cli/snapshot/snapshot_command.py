@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.output import examples, json_option, show, show_table
+from planner.cli.output import examples, json_option, show, show_paragraph, show_table
 from planner.cli.snapshot.snapshot_output import comparison_facts, comparison_rows, holder_facts, holder_rows
 from planner.errors import StowageError
 from planner.units import format_percent
@@ -63,11 +63,11 @@ def command(
         return
     show(facts, as_json, replacements={"fragmentation": format_percent(peak.fragmentation)})
     if not found.has_events:
-        click.echo(f"{snapshot.NO_EVENTS}; call torch.cuda.memory._record_memory_history() before the step")
+        show_paragraph(f"{snapshot.NO_EVENTS}; call torch.cuda.memory._record_memory_history() before the step")
     click.echo()
     show_table(["held at the peak by", "bytes", "blocks"], holder_rows(holders, lines))
     if compared is not None:
         click.echo()
         show_table(["measured and predicted", "bytes"], comparison_rows(compared))
         click.echo()
-        click.echo(compared.pairing)
+        show_paragraph(compared.pairing)
