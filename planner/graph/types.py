@@ -210,6 +210,8 @@ class Graph:
 
         Workspaces follow all other storages, so the ids of the others never change.
         """
+        if {op.id: size for op in self.ops if (size := self.workspace_bytes(op.id))} == dict(needed):
+            return self
         storages = [storage for storage in self.storages if storage.kind is not Kind.WORKSPACE]
         ops = []
         for op in self.ops:

@@ -9,6 +9,7 @@ from planner.plan.comparison import (
     compare_plans,
 )
 from planner.plan.index import PlanIndex
+from planner.plan.own_graph import own_graph, require_own_timeline
 from planner.plan.recomputation_check import require_each_op_once
 from planner.plan.replay import memory_over_time
 from planner.plan.schema.lanes import COMMUNICATION, COMPUTE, SWAP_IN, SWAP_OUT, Lane
@@ -40,6 +41,7 @@ __all__ = [
     "Lane", "MemorySamples", "MemorySpan", "PlanComparison", "PlanFigures", "PlanIndex",
     "PlanSummary", "Residency", "SwapIn", "SwapOut", "SwapPlan", "TensorDifference", "Timeline", "Treatment",
     "WaitShare", "bytes_copied", "compare_plans", "compute_waits", "device_queues", "gap_percent", "load_plan",
-    "memory_over_time", "percent_of_ideal", "plan_from_json", "plan_to_json", "predicted_op_seconds",
-    "recompute_seconds", "require_each_op_once", "save_plan", "save_trace", "trace_json", "validate",
+    "memory_over_time", "own_graph", "percent_of_ideal", "plan_from_json", "plan_to_json", "predicted_op_seconds",
+    "recompute_seconds", "require_each_op_once", "require_own_timeline", "save_plan", "save_trace", "trace_json",
+    "validate",
 ]  # fmt: skip

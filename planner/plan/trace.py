@@ -15,6 +15,7 @@ from planner.errors import StowageError
 from planner.files import PATH, require_arguments, write_text
 from planner.graph import Graph
 from planner.plan.index import PlanIndex
+from planner.plan.own_graph import own_graph, require_own_timeline
 from planner.plan.replay import bytes_by_kind
 from planner.plan.schema.swap_plan import SwapIn, SwapOut, SwapPlan
 from planner.plan.schema.timeline import Seconds, Timeline
@@ -61,9 +62,9 @@ def trace_json(graph: Graph, plan: SwapPlan, timelines: Sequence[Timeline] | Non
         StowageError: the plan or a timeline is for another graph.
     """
     shown = [plan.predicted] if timelines is None else timelines
-    graph = graph.with_workspaces(dict(plan.workspaces))
+    graph = own_graph(graph, plan)
     for timeline in shown:
-        _require_same_step(graph, plan, timeline)
+        require_own_timeline(plan, timeline)
     events: list[Event] = [{"ph": "M", "pid": 0, "name": "process_name", "args": {"name": graph.name}}]
     threads = {thread: name for thread, name in _THREADS.items() if thread != _BESIDE or plan.communications}
     for place, (thread, name) in enumerate(threads.items()):
@@ -157,11 +158,3 @@ def _event(phase: str, thread: int, name: str, nanoseconds: int, more: Mapping[s
 
 def _nanoseconds(seconds: float) -> int:
     return round(1e9 * seconds)
-
-
-def _require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
-    storages = range(len(graph.storages))
-    if set(plan.order) != set(range(len(graph.ops))) or any(s.storage not in storages for s in plan.residencies):
-        raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
-    if {lane: len(spans) for lane, spans in timeline.spans.items()} != {k: len(v) for k, v in plan.queues.items()}:
-        raise StowageError("this timeline is not one of this plan; give the timelines of a run of the same plan")

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.errors import StowageError
 from planner.files import PATH, require_arguments, write_bytes
 from planner.graph import Graph, storage_lines
-from planner.plan import PlanIndex, SwapPlan
+from planner.plan import PlanIndex, SwapPlan, own_graph
 
 #: Where the arena is: like an address of CUDA's, and one that numbers of JavaScript have exactly.
 _BASE = 0x7F00_0000_0000
@@ -37,10 +36,7 @@ def write(path: str | Path, graph: Graph, plan: SwapPlan) -> None:
         StowageError: an argument is of another type, the plan is for another graph, or the file cannot be written.
     """
     require_arguments("snapshot.write", path=(path, PATH), graph=(graph, Graph), plan=(plan, SwapPlan))
-    graph = graph.with_workspaces(dict(plan.workspaces))
-    storages = range(len(graph.storages))
-    if set(plan.order) != set(range(len(graph.ops))) or any(r.storage not in storages for r in plan.residencies):
-        raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
+    graph = own_graph(graph, plan)
     write_bytes(path, pickle.dumps(_Writer(graph, plan).snapshot(), protocol=4))
 
 

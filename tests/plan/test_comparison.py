@@ -156,7 +156,7 @@ def test_plans_of_different_graphs_are_refused():
     step = by_hand.step()
     with pytest.raises(StowageError, match=r"the two plans are of different graphs, so they share no tensors"):
         compare_plans(step, by_hand.plan(), again_by_hand.plan())
-    with pytest.raises(StowageError, match=r"the plans are not of again; give the graph that they were made for"):
+    with pytest.raises(StowageError, match=r"this plan is not for again; give the graph that it was made for"):
         compare_plans(again_by_hand.step(), by_hand.plan(), by_hand.plan())
 
 

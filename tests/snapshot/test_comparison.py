@@ -96,7 +96,7 @@ def test_the_arena_of_a_plan_is_one_block(tmp_path: Path) -> None:
     found = compare(read(allocator.snapshot(), tmp_path), step(), plan)
     assert found.predicted_bytes == plan.peak_bytes
     assert sum(found.rows.values()) == found.measured_bytes - plan.peak_bytes == found.block_rounding_bytes
-    with pytest.raises(StowageError, match=r"this plan is not for mlp:.*; give the plan's own graph"):
+    with pytest.raises(StowageError, match=r"this plan is not for mlp:.*; give the graph that it was made for"):
         compare(read(allocator.snapshot(), tmp_path), mlp(), plan)
 
 

@@ -71,7 +71,7 @@ def test_it_holds_what_the_plan_holds_in_every_slot(tmp_path: Path, machine: str
 
 
 def test_a_plan_of_another_graph_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StowageError, match="this plan is not for step; give the plan's own graph"):
+    with pytest.raises(StowageError, match="this plan is not for step; give the graph that it was made for"):
         snapshot.write(tmp_path / "plan.pickle", step(), planned(*CASES[0])[1])
     with pytest.raises(StowageError, match=r"cannot write .*; choose another place"):
         snapshot.write(tmp_path / "none" / "plan.pickle", *planned(*CASES[0]))

@@ -27,7 +27,7 @@ from widgets.info.peak_holders import PeakHolders, get_peak_holders
 from widgets.info.peak_icicle import IcicleBox, IcicleLevels, PeakIcicle, get_peak_icicle
 from widgets.info.predicted_and_measured import Curve, PredictedAndMeasured, get_predicted_and_measured
 from widgets.info.recompute_text import recompute_text
-from widgets.info.residency_spans import Axis, Flags, Floats, Ints, require_same_step, spans_of
+from widgets.info.residency_spans import Axis, Flags, Floats, Ints, spans_of
 from widgets.info.search_history import Found, SearchHistory, get_search_history
 from widgets.info.snapshot_map import HELD, Held, SnapshotMap, get_snapshot_map
 from widgets.info.source_lines import SourceLines, get_source_lines
@@ -141,7 +141,6 @@ __all__ = [
     "get_worker_peaks",
     "measured_memory",
     "recompute_text",
-    "require_same_step",
     "spans_of",
     "streams_of",
     "unswapped_peak",

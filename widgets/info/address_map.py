@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import bytes_label, format_percent, several
 from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK
-from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, require_same_step, spans_of
+from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, spans_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,8 @@ def get_address_map(
     """
     require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
-    require_same_step(graph, plan, timeline)
+    graph = own_graph(graph, plan)
+    require_own_timeline(plan, timeline)
     index = PlanIndex(graph, plan)
     return address_map_of(index, spans_of(index, timeline, axis))
 

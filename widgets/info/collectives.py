@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph
-from planner.plan import SwapPlan, Timeline
+from planner.plan import SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import format_percent, format_seconds, several
-from widgets.info.residency_spans import Floats, Ints, require_same_step
+from widgets.info.residency_spans import Floats, Ints
 
 #: What the targets of collectives begin with.
 _PREFIX = "stowage."
@@ -57,7 +57,8 @@ def get_collectives(graph: Graph, plan: SwapPlan, timeline: Timeline | None = No
         StowageError: the plan or timeline is for another graph.
     """
     shown = plan.predicted if timeline is None else timeline
-    require_same_step(graph, plan, shown)
+    graph = own_graph(graph, plan)
+    require_own_timeline(plan, shown)
     slots = [slot for slot, op in enumerate(plan.order) if graph.ops[op].target.startswith(_PREFIX)]
     spans = {slot: tuple(shown.compute[slot]) for slot in slots}
     for lane, entries in plan.queues.items():

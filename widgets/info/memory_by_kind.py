@@ -13,7 +13,7 @@ from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
-from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, captured_stays, plan_stays
+from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, stays
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def get_memory_by_kind(
     Raises:
         StowageError: the plan or timeline is for another graph, or the budget is invalid.
     """
-    spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline, axis)
+    graph, spans = stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
     if budget is not None:
         peak = step_peak(graph, *(() if plan is None else (plan.alignment,)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.graph import Graph, Kind, module_tree
-from planner.plan import SwapPlan
+from planner.plan import SwapPlan, own_graph
 from planner.units import bytes_label, format_percent, several
 from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
@@ -14,7 +14,7 @@ from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_contents import ModulePart, open_part, whole
 from widgets.info.module_edges import Edge, find_edges
 from widgets.info.module_swaps import Swap, find_swaps
-from widgets.info.residency_spans import captured_stays, require_same_step
+from widgets.info.residency_spans import captured_stays
 
 #: Most boxes that a readable drawing may have.
 _READABLE = 60
@@ -133,7 +133,7 @@ def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None =
     """
     if plan is not None:
         require_plan(plan)
-        require_same_step(graph.with_workspaces(dict(plan.workspaces)), plan, plan.predicted)
+        graph = own_graph(graph, plan)
     spans = captured_stays(graph)
     peak = get_memory_by_kind(graph)
     at_peak = {int(spans.storage[span]): int(spans.bytes[span]) for span in spans.present(peak.peak_at)}

@@ -9,7 +9,7 @@ from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
 from widgets.info.holder_parts import NO_LINE, GroupBy
 from widgets.info.holders import Holder, get_holders
-from widgets.info.residency_spans import Axis, captured_stays, plan_stays
+from widgets.info.residency_spans import Axis, stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,6 @@ def get_peak_holders(
     Raises:
         StowageError: `by` is another word, or the plan or timeline is for another graph.
     """
-    spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline)
+    graph, spans = stays(graph, plan, timeline)
     holders = get_holders(graph, spans, spans.fullest, by)
     return PeakHolders(graph.name, by, spans.axis, sum(holder.bytes for holder in holders), spans.fullest, holders)

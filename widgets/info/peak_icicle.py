@@ -12,7 +12,7 @@ from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.holder_parts import NO_LINE
-from widgets.info.residency_spans import captured_stays, plan_stays
+from widgets.info.residency_spans import stays
 from widgets.info.source_lines import get_source_lines
 
 #: What the boxes of an icicle are: modules in modules, or lines in files.
@@ -90,7 +90,7 @@ def get_peak_icicle(
     """
     if by not in get_args(IcicleLevels):
         raise StowageError(f'by must be "module" or "line", got {by!r}')
-    spans = captured_stays(graph) if plan is None else plan_stays(graph, plan, timeline)
+    graph, spans = stays(graph, plan, timeline)
     present = sorted({int(spans.storage[span]) for span in spans.present(spans.fullest)})
     places = _modules(graph) if by == "module" else _lines(graph)
     held: dict[tuple[str, ...], int] = {(): 0}

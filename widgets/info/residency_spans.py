@@ -13,10 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.errors import StowageError
 from planner.graph import Graph
 from planner.memory import lifetimes
-from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, own_graph, require_own_timeline
 from widgets.info.argument_types import require_plan
 
 Axis = Literal["seconds", "slots"]
@@ -91,18 +90,27 @@ def captured_stays(graph: Graph) -> ResidencySpans:
     )  # fmt: skip
 
 
-def plan_stays(
-    graph: Graph, plan: SwapPlan, timeline: Timeline | None = None, axis: Axis = "seconds"
-) -> ResidencySpans:
-    """A plan's residencies, in slots or in the seconds of a timeline (the predicted one if none is given).
+def stays(
+    graph: Graph, plan: SwapPlan | None, timeline: Timeline | None = None, axis: Axis = "seconds"
+) -> tuple[Graph, ResidencySpans]:
+    """A plan's residencies, in slots or in the seconds of a timeline, and the graph with the workspaces of the plan.
+
+    Args:
+        graph: the step.
+        plan: its plan; None for the captured order with nothing swapped, in slots.
+        timeline: seconds for the plan's slots; by default its predicted timeline.
+        axis: seconds, or slots.
 
     Raises:
         StowageError: the plan or the timeline belongs to another graph.
     """
+    if plan is None:
+        return graph, captured_stays(graph)
     require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
-    require_same_step(graph, plan, timeline)
-    return spans_of(PlanIndex(graph, plan), timeline, axis)
+    require_own_timeline(plan, timeline)
+    index = PlanIndex(own_graph(graph, plan), plan)
+    return index.graph, spans_of(index, timeline, axis)
 
 
 def spans_of(index: PlanIndex, timeline: Timeline, axis: Axis = "seconds") -> ResidencySpans:
@@ -152,21 +160,6 @@ def _begins(storage: Ints, slots: Ints) -> Flags:
     """`[residencies]`, whether another residency of the storage begins in the slot in which this one stops."""
     begun = set(zip(storage.tolist(), slots[:, 0].tolist(), strict=True))
     return np.array([stop in begun for stop in zip(storage.tolist(), slots[:, 1].tolist(), strict=True)], np.bool_)
-
-
-def require_same_step(graph: Graph, plan: SwapPlan, timeline: Timeline) -> None:
-    """Refuse to draw a plan or a timeline over another graph.
-
-    Raises:
-        StowageError: the plan's order or storages are not the graph's, or the timeline has other spans than the
-            plan.
-    """
-    ours = range(len(graph.storages))
-    if set(plan.order) != set(range(len(graph.ops))) or any(span.storage not in ours for span in plan.residencies):
-        raise StowageError(f"this plan is not for {graph.name}; plan that graph again or draw the plan's own graph")
-    spans = (len(timeline.compute), len(timeline.swap_out), len(timeline.swap_in))
-    if spans != (len(plan.order), len(plan.swap_outs), len(plan.swap_ins)):
-        raise StowageError("this timeline is not one of this plan; pass the timeline of a run of the same plan")
 
 
 def _spans_of(

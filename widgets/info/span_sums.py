@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.graph import Graph, Module, module_tree
-from planner.plan import PlanIndex, SwapPlan, Timeline
+from planner.plan import PlanIndex, SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import bytes_label, several
 from widgets.info.collectives import get_collectives
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
-from widgets.info.residency_spans import Axis, Flags, Floats, ResidencySpans, require_same_step, spans_of
+from widgets.info.residency_spans import Axis, Flags, Floats, ResidencySpans, spans_of
 
 #: The largest module is opened until there are so many.
 _ENOUGH = 6
@@ -89,7 +89,8 @@ def get_span_sums(
         StowageError: the plan or timeline is for another graph, or a span ends before it begins.
     """
     timeline = plan.predicted if timeline is None else timeline
-    require_same_step(graph, plan, timeline)
+    graph = own_graph(graph, plan)
+    require_own_timeline(plan, timeline)
     for ends in (span, addresses):
         if ends is not None and ends[0] > ends[1]:
             raise StowageError(f"a span begins before it ends, got {ends[0]:g} to {ends[1]:g}")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph, Phase
-from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits
+from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits, own_graph, require_own_timeline
 from planner.units import format_percent, format_seconds, several
 from widgets.info.argument_types import require_plan
 from widgets.info.colour_groups import GROUP_OF, Group
 from widgets.info.recompute_text import recompute_text
-from widgets.info.residency_spans import Flags, Floats, Ints, require_same_step
+from widgets.info.residency_spans import Flags, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
     """
     require_plan(plan)
     shown = plan.predicted if timeline is None else timeline
-    require_same_step(graph, plan, shown)
-    return streams_of(PlanIndex(graph, plan), shown)
+    require_own_timeline(plan, shown)
+    return streams_of(PlanIndex(own_graph(graph, plan), plan), shown)
 
 
 def streams_of(index: PlanIndex, shown: Timeline) -> Streams:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.graph import Graph
 from planner.memory import unswapped_bytes
-from planner.plan import PlanIndex, PlanSummary, SwapPlan
+from planner.plan import PlanIndex, PlanSummary, SwapPlan, own_graph, require_own_timeline
 from planner.units import bytes_label, format_percent, format_seconds
 from widgets.info import (
     GroupBy,
@@ -19,7 +19,6 @@ from widgets.info import (
     address_map_of,
     get_collectives,
     get_holder_parts,
-    require_same_step,
     spans_of,
     streams_of,
 )
@@ -53,7 +52,8 @@ def plan_message(graph: Graph, plan: SwapPlan, status: PlanStatus) -> Message:
         StowageError: the plan is for another graph.
     """
     timeline, figures = plan.predicted, status.summary
-    require_same_step(graph, plan, timeline)
+    graph = own_graph(graph, plan)
+    require_own_timeline(plan, timeline)
     index = PlanIndex(graph, plan)
     unused = _unused_by_repeats(index)
     spans, streams = spans_of(index, timeline), streams_of(index, timeline)

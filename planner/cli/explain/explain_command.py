@@ -45,7 +45,6 @@ def command(plan: str, graph: str, machine_name: str | None, as_json: bool) -> N
         if machine_name is not None:
             raise
         raise StowageError(f"the plan is for a machine that is not known here: {error}, with --machine") from error
-    captured = captured.with_workspaces(dict(made.workspaces))
     explanation = explain(made, captured, device, plans.predicted_op_seconds(made))
     if as_json:
         show(explanation.to_json(), True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from planner.errors import StowageError
 from planner.files import require_arguments
-from planner.graph import Graph, Kind, fingerprint, storage_lines
+from planner.graph import Graph, Kind, storage_lines
 from planner.plan.comparison.plan_comparison import PlanComparison, PlanFigures, TensorDifference, Treatment
 from planner.plan.comparison.unlike_memory import unlike_memory
 from planner.plan.index import PlanIndex
+from planner.plan.own_graph import own_graph
 from planner.plan.replay import memory_over_time, residency_seconds
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.summary import bytes_copied, recompute_seconds
@@ -30,8 +31,7 @@ def compare_plans(graph: Graph, first: SwapPlan, second: SwapPlan) -> PlanCompar
         raise StowageError(
             "the two plans are of different graphs, so they share no tensors; give two plans of one graph"
         )
-    if first.graph != fingerprint(graph):
-        raise StowageError(f"the plans are not of {graph.name}; give the graph that they were made for")
+    own_graph(graph, first)
     for name, plan in (("first", first), ("second", second)):
         if problems := validate(plan, graph):
             raise StowageError(f"the {name} plan is not valid: {problems[0]}")
@@ -62,7 +62,7 @@ class _Replayed:
     """What is asked of one of the plans."""
 
     def __init__(self, graph: Graph, plan: SwapPlan) -> None:
-        self.plan, self.graph = plan, graph.with_workspaces(dict(plan.workspaces))
+        self.plan, self.graph = plan, own_graph(graph, plan)
         self.index = PlanIndex(self.graph, plan)
         begins, ends = residency_seconds(self.index, plan.predicted.spans)
         ends[~self.index.ends] = plan.predicted.seconds

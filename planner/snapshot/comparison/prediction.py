@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.errors import StowageError
 from planner.graph import Graph, storage_lines
 from planner.memory import lifetimes
-from planner.plan import PlanIndex, SwapPlan
+from planner.plan import PlanIndex, SwapPlan, own_graph
 from planner.snapshot.stacks import same_line
 from planner.snapshot.tables import Ints
 
@@ -49,10 +48,7 @@ def predicted_peak(graph: Graph, plan: SwapPlan | None) -> PredictedPeak:
         there = np.flatnonzero((life.birth <= slot) & (slot < life.end))
         total = life.peak_bytes
     else:
-        storages = range(len(graph.with_workspaces(dict(plan.workspaces)).storages))
-        if set(plan.order) != set(range(len(graph.ops))) or any(r.storage not in storages for r in plan.residencies):
-            raise StowageError(f"this plan is not for {graph.name}; give the plan's own graph")
-        graph = graph.with_workspaces(dict(plan.workspaces))
+        graph = own_graph(graph, plan)
         index = PlanIndex(graph, plan)
         changes = np.zeros(index.slots + 2, np.int64)
         np.add.at(changes, index.start, index.bytes)

@@ -7,10 +7,9 @@ from math import fsum
 
 import numpy as np
 
-from planner.errors import StowageError
-from planner.graph import Graph, fingerprint
+from planner.graph import Graph
 from planner.machine import Machine
-from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits
+from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits, own_graph
 from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.explain.bottleneck import bottleneck_of
 from planner.swap.explain.decisions import swap_decisions
@@ -39,8 +38,7 @@ def explain(
     Raises:
         StowageError: the plan is for another graph.
     """
-    if plan.graph != fingerprint(graph):
-        raise StowageError(f"this plan is not for {graph.name}; pass the graph that it was made for")
+    graph = own_graph(graph, plan)
     if seconds is None:
         from planner.machine import op_seconds
 
