@@ -102,8 +102,9 @@ def run_command(cli: click.Command, arguments: Sequence[str] | None, program: st
         if debug:
             raise
         _fail(str(error))
-    except (KeyboardInterrupt, click.Abort):
-        _fail("stopped before it was done; no file was changed", status=130)
+    except (KeyboardInterrupt, click.Abort) as error:
+        found = getattr(error.__cause__ or error, "__notes__", [])  # click aborts because of a KeyboardInterrupt
+        _fail("; ".join(["stopped before it was done", "no file was changed", *found]), status=130)
     except BrokenPipeError:
         sys.exit(0)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The captured step of each size, and what is said where one cannot be made or captured."""
+"""The captured step of each size, and what is said while they are tried and where one cannot be made or captured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from planner.cancel import CancelToken
+from planner.cancel import Cancelled, CancelToken
 from planner.capture import capture
 from planner.finalizers import without_garbage_collection
 from planner.fit.argument_checks import checked_step
@@ -19,7 +19,9 @@ from planner.step import Step
 
 
 class CapturedSizes:
-    """Captures the step of each size once; leaving its block on a size that fails says which one is the last to work.
+    """Captures the step of each size once.
+
+    Leaving its block on a size that fails says which one is the last to work, and on Ctrl-C what was found by then.
 
     Args:
         make_step: called with a value by the argument's name; returns a step.
@@ -40,6 +42,7 @@ class CapturedSizes:
         self._make_step, self._name, self._stop, self._report = make_step, name, stop, report
         self._graphs: dict[int, Graph] = {}
         self._failed: dict[int, SizeFailedError] = {}
+        self._found: list[str] = []
 
     def __len__(self) -> int:
         return len(self._graphs)
@@ -56,10 +59,21 @@ class CapturedSizes:
     ) -> None:
         if isinstance(error, SizeFailedError):
             refuse(self._name, self.values, self._failed, tuple(self._graphs), self.works)
+        if isinstance(error, KeyboardInterrupt | Cancelled) and self._found:
+            error.add_note(f"found so far: {', '.join(self._found)}")
 
     def say(self, value: int, _: float = 0.0) -> None:
-        """Report that a value is being tried."""
-        self._report(len(self) / (len(self) + 4), f"trying {self._name}={value}")
+        """Report that a value is being tried, and what was found before."""
+        tried = f"trying {self._name}={value}"
+        self._report(len(self) / (len(self) + 4), "; ".join(filter(None, (", ".join(self._found), tried))))
+
+    def note(self, answer: str, value: int | None) -> None:
+        """Say from now on that the largest value of an answer is found; None for no value."""
+        self._found.append(f"{answer} none" if value is None else f"{answer} {self._name}={value}")
+
+    def forget(self) -> None:
+        """Take back all that was noted."""
+        self._found.clear()
 
     def graph_of(self, value: int) -> Graph:
         """The captured graph of a value.

@@ -129,7 +129,8 @@ def fit(
         before = -1
         while graphs.wrong != before:  # where a prediction was wrong, less is predicted the next time
             before = graphs.wrong
-            found = _answers(values, sizes, shares, budget, most)
+            captured.forget()
+            found = _answers(values, sizes, shares, budget, most, captured.note)
         if len(captured) * graphs.ops <= _MOST_SCANNED_OPS:
             for value in captured:
                 sizes.needs(value)
@@ -175,22 +176,30 @@ def _raised(answer: Largest, meets: Callable[[Needs], bool], values: Sequence[in
 
 
 def _answers(
-    values: Sequence[int], sizes: Assessor, shares: Sequence[float], budget: int, most: int
-) -> tuple[Largest, ...]:
-    """The largest value unswapped, at all, at full speed and for each share of time."""
+    values: Sequence[int], sizes: Assessor, shares: Sequence[float], budget: int, most: int,
+    note: Callable[[str, int | None], object],
+) -> tuple[Largest, ...]:  # fmt: skip
+    """The largest value unswapped, at all, at full speed and for each share of time; each is noted once it is found."""
     scanned = min(MOST_SCANNED, _MOST_SCANNED_OPS // max(sizes.graphs.ops, 1))
 
-    def meeting(meets: Callable[[Needs], bool], first: int) -> Largest:
-        return largest(
+    def meeting(answer: str, meets: Callable[[Needs], bool], first: int) -> Largest:
+        found = largest(
             values, lambda value: not sizes.cannot_fit(value) and meets(sizes.needs(value)),
             lambda value: meets(sizes.needs(value, captured=True)), first=first, most_scanned=scanned,
         )  # fmt: skip
+        note(answer, found.value)
+        return found
 
     unswapped = largest(
         values, sizes.fits_unswapped, lambda value: sizes.fits_unswapped(value, captured=True),
         first=sizes.place_before(values, budget), most_scanned=scanned,
     )  # fmt: skip
-    at_all = meeting(lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
+    note("unswapped", unswapped.value)
+    at_all = meeting("at all", lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
     first = -1 if at_all.value is None else values.index(at_all.value)
-    within = (meeting(lambda needs, share=share: needs.within(share), first) for share in (FULL_SPEED, *shares))  # type: ignore[misc]
+    slowdowns = {"full speed": FULL_SPEED, **{f"{100 * share:g}% slower": share for share in shares}}
+    within = (
+        meeting(answer, lambda needs, share=share: needs.within(share), first)  # type: ignore[misc]
+        for answer, share in slowdowns.items()
+    )
     return unswapped, at_all, *within

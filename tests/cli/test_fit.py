@@ -1,4 +1,4 @@
-"""`planner fit`: the answers of `planner.fit`, from text, for the zoo and for one's own function; Ctrl-C has none."""
+"""`planner fit`: the answers of `planner.fit`, from text, for the zoo and for one's own function; Ctrl-C says what it has found."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ def stops(batch):
     if batch == 4:
         signal.raise_signal(signal.SIGINT)
     return step(batch)
+
+
+calls = []
+
+
+def stops_later(batch):
+    calls.append(batch)
+    if len(calls) == 6:
+        signal.raise_signal(signal.SIGINT)
+    return planner.zoo.mlp(layers=2, hidden=16384, batch=batch)
 
 
 def without():
@@ -204,10 +214,17 @@ def test_no_remark_in_brackets_is_broken_by_the_end_of_a_line(planner, file: Pat
     assert all("(the model stops batch=38)" in line for line in remarks)
 
 
-def test_control_c_ends_without_an_answer(planner, file: Path) -> None:
+def test_control_c_before_anything_is_found_ends_without_an_answer(planner, file: Path) -> None:
     answer = planner("fit", f"{file}:stops", "--machine", "h100", "--over", "batch=1..4")
     assert (answer.status, answer.out) == (130, "")
     assert answer.err.strip() == "error: stopped before it was done; no file was changed"
+
+
+def test_control_c_says_what_was_found_before_it(planner, file: Path) -> None:
+    answer = planner("fit", f"{file}:stops_later", "--machine", "laptop", "--over", "batch=16000..90000")
+    assert (answer.status, answer.out) == (130, "")
+    said = "error: stopped before it was done; no file was changed; found so far: unswapped batch=16047"
+    assert answer.err.strip().splitlines()[-1] == said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import planner
 from planner import StowageError, zoo
+from planner.cancel import Cancelled
 from planner.fit import StillFitsError
 from planner.fit.bisection import largest
 from planner.machine import PRESETS, op_seconds
@@ -204,3 +205,20 @@ def test_without_room_in_the_host_nothing_larger_fits_than_unswapped():
     assert found.at_all == found.unswapped
     assert found.unswapped.value is not None
     assert found.tried[-1].step_seconds is None
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, Cancelled])
+def test_progress_says_what_was_found_so_far_and_so_does_what_ends_it(end):
+    memory, values, said = 4 * 2**20, range(400, 2200, 300), []
+    found = planner.fit(MLP, small("h100", memory), {"batch": values}, progress=lambda _, doing: said.append(doing))
+    unswapped, at_all = f"unswapped batch={found.unswapped.value}", f"at all batch={found.at_all.value}"
+    assert any(doing.startswith(f"{unswapped}; trying batch=") for doing in said)
+    assert any(doing.startswith(f"{unswapped}, {at_all}; trying batch=") for doing in said)
+
+    def until_unswapped(_, doing):
+        if doing.startswith("unswapped"):
+            raise end
+
+    with pytest.raises(end) as ended:
+        planner.fit(MLP, small("h100", memory), {"batch": values}, progress=until_unswapped)
+    assert ended.value.__notes__ == [f"found so far: {unswapped}"]
