@@ -7,13 +7,13 @@ import click
 from planner.cli.output import OutputFile, examples, json_option, show
 from planner.progress import reporting
 
-#: Lines of code that the table names.
-_LINES = 5
+#: Lines of code, and tensors, that the table names.
+_NAMED = 5
 
 
 @click.command(
     "capture",
-    short_help="The graph of a step, and which lines hold its peak.",
+    short_help="The graph of a step, and what holds its peak.",
     epilog=examples("python -m planner capture rnn:layers=2,hidden=512 --out graph.json --json"),
 )
 @click.argument("model")
@@ -29,15 +29,19 @@ def command(model: str, out: str | None, as_json: bool) -> None:
     `planner swap` and `planner run` print that larger one as `step peak`.
 
     Peak lines are the lines of code that hold the most at the peak: those that make a tensor or, for parameters and
-    optimizer states, first use it.
+    optimizer states, first use it. Peak tensors are the largest of those that are there then.
     """
     import time
 
     from planner import graph as graphs
     from planner import zoo
     from planner.capture import capture
-    from planner.memory import peak_lines, step_peak
-    from planner.units import format_bytes, several
+    from planner.memory import peak_lines, peak_storages, step_peak
+    from planner.units import format_bytes
+
+    def named(held: list[tuple[str, int]]) -> list[str]:
+        more = [f"{len(held) - _NAMED:,} more"] if len(held) > _NAMED else []
+        return [f"{name} {format_bytes(size)}" for name, size in held[:_NAMED]] + more
 
     step = zoo.load(model)
     with reporting(True) as report:
@@ -47,9 +51,7 @@ def command(model: str, out: str | None, as_json: bool) -> None:
     if out is not None:
         graphs.save(graph, out)
     lines = peak_lines(graph)
-    largest = [f"{line or 'no known line'} {format_bytes(size)}" for line, size in list(lines.items())[:_LINES]]
-    if len(lines) > _LINES:
-        largest.append(several(len(lines) - _LINES, "smaller one"))
+    tensors = [(one.name, one.bytes) for one in peak_storages(graph)]
     show(
         {
             "ops": len(graph.ops),
@@ -59,7 +61,11 @@ def command(model: str, out: str | None, as_json: bool) -> None:
             "peak_bytes": step_peak(graph),
             "capture_seconds": seconds,
             "peak_lines": lines,
+            "peak_tensors": [{"name": name, "bytes": size} for name, size in tensors],
         },
         as_json,
-        replacements={"peak_lines": largest},
+        replacements={
+            "peak_lines": named([(line or "no known line", size) for line, size in lines.items()]),
+            "peak_tensors": named(tensors),
+        },
     )

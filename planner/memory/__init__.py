@@ -13,7 +13,7 @@ from planner.memory.packing import (
     write_buffers,
 )
 from planner.memory.packing.exact import place_exactly
-from planner.memory.peak_lines import peak_lines
+from planner.memory.peak_parts import peak_lines, peak_storages
 from planner.memory.step_packing import is_step_peak_known, pack_step, step_peak
 from planner.memory.unswapped import unswapped_bytes
 
@@ -30,6 +30,7 @@ __all__ = [
     "pack_step",
     "parse_budget",
     "peak_lines",
+    "peak_storages",
     "place_exactly",
     "plan_buffers",
     "read_buffers",

@@ -29,11 +29,17 @@ def test_capture_counts(planner) -> None:
     facts = planner("capture", MODEL, "--json").json
     assert set(facts) == {
         "ops", "tensors", "storages", "parameter_bytes", "peak_bytes", "capture_seconds", "peak_lines",
+        "peak_tensors",
     }  # fmt: skip
     lines = facts["peak_lines"]
     assert facts["parameter_bytes"] < sum(lines.values()) <= facts["peak_bytes"]
     assert list(lines.values()) == sorted(lines.values(), reverse=True)
-    assert f"{next(iter(lines))} " in planner("capture", MODEL).out
+    tensors = [tensor["bytes"] for tensor in facts["peak_tensors"]]
+    assert sum(tensors) == sum(lines.values())
+    assert tensors == sorted(tensors, reverse=True)
+    table = planner("capture", MODEL).out
+    assert f"{next(iter(lines))} " in table
+    assert f"{facts['peak_tensors'][0]['name']} " in table
     assert 0 < facts["parameter_bytes"] < facts["peak_bytes"]
 
 

@@ -1,4 +1,4 @@
-"""`planner fit`: the answers of `planner.fit`, from text, for the zoo and for one's own function; Ctrl-C says what it has found."""
+"""`planner fit`: the answers of `planner.fit`, from text, for the zoo and functions; Ctrl-C tells what was found."""
 
 from __future__ import annotations
 

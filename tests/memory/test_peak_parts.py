@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.graph import Graph, storage_lines
-from planner.memory import lifetimes, peak_lines
+from planner.memory import lifetimes, peak_lines, peak_storages
 from tests.memory.graphs import random_graph
 
 
@@ -19,6 +19,7 @@ def test_the_lines_hold_what_is_alive_at_the_peak(seed):
     graph = replace(graph, ops=tuple(replace(op, source=line) for op, line in zip(graph.ops, lines, strict=True)))
     found = peak_lines(graph)
     assert sum(found.values()) == lifetimes(graph).live_bytes.max()
+    assert sum(storage.bytes for storage in peak_storages(graph)) == lifetimes(graph).live_bytes.max()
     everything = Counter()
     for storage, line in zip(graph.storages, storage_lines(graph), strict=True):
         everything[line] += storage.bytes
@@ -27,3 +28,4 @@ def test_the_lines_hold_what_is_alive_at_the_peak(seed):
 
 def test_a_step_without_ops_holds_nothing():
     assert peak_lines(Graph("empty", (), (), ())) == {}
+    assert peak_storages(Graph("empty", (), (), ())) == ()
