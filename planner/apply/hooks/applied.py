@@ -12,8 +12,6 @@ from planner.apply.schedule.parts import AppliedPart
 from planner.errors import StowageError
 from planner.units import format_apart, format_bytes
 
-#: What to do where a plan is followed and the step is still expected to take more than its budget.
-_LESS = "to stay within it, plan within a smaller budget, or run the plan with planner.run, which keeps to it"
 
 
 class Applied:
@@ -78,9 +76,15 @@ class Applied:
             f"saved tensors: at most {with_plan} on the device, {without} without the plan",
             f"whole step: about {whole} on the device, {'over' if over else 'within'} the plan's budget of {budget}",
             *([f"beyond the plan: {part}" for part in self.beyond_the_plan] if over else []),
-            *([_LESS] if over and not self.advice else []),
+            *([self._how_to_stay_within()] if over and not self.advice else []),
             *([f"nothing of this plan is followed: {self.advice}"] if self.advice else []),
             *(f"expressed: {part}" for part in self.expressed),
             *(f"left out: {part}" for part in self.left_out),
         ]
         return "\n".join(lines)
+
+    def _how_to_stay_within(self) -> str:
+        """What to do where a plan is followed and the step is still expected to take more than its budget."""
+        less = 2 * self.budget_bytes - self.step_bytes  # by as much as it is over
+        within = f"{format_bytes(less)} or less" if less > 0 else "a smaller budget"
+        return f"to stay within it, plan within {within}, or run the plan with planner.run, which keeps to it"
