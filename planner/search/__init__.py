@@ -2,6 +2,7 @@
 
 from planner.search.search_handle import SECONDS, STOPPED, SearchHandle, check_limits
 from planner.search.search_thread import SearchStatus, SearchThread, StepwiseSearch
+from planner.search.time_limit import TimeLimit
 
 __all__ = [
     "SECONDS",
@@ -10,5 +11,6 @@ __all__ = [
     "SearchStatus",
     "SearchThread",
     "StepwiseSearch",
+    "TimeLimit",
     "check_limits",
 ]  # fmt: skip

@@ -11,13 +11,12 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from planner.cancel import Cancelled, CancelToken
 from planner.errors import StowageError
+from planner.search.time_limit import TimeLimit
 from planner.shutdown import on_shutdown
 
 SearchStatus = Literal["running", "cancelled", "paused", "done", "failed"]
 #: Seconds to wait for a search step before it is interrupted.
 _PATIENCE = 0.5
-#: Seconds between two looks at the clock that stops while kernels are compiled.
-_LOOK_AT_CLOCK_SECONDS = 0.05
 #: Seconds between two looks at the search state: a signal delivered to another thread does not end a wait.
 _LOOK_SECONDS = 0.02
 
@@ -72,7 +71,7 @@ class SearchThread(Generic[S]):
         self.search_state: S | None = None
         self.cancelled, self.ended, self.search_step = CancelToken(), threading.Event(), threading.Lock()
         self.step_lock = threading.Lock()  # its holder has the next search step
-        self.cut_lock, self.may_cut = threading.Lock(), False  # whether the step in progress ends with the time limit
+        self.limit = TimeLimit(stop, search_seconds)
         self.beginning, self.process = threading.Lock(), os.getpid()
         self.state: SearchStatus = "paused"
         self.error: BaseException | None = None
@@ -175,7 +174,7 @@ class SearchThread(Generic[S]):
         state: SearchStatus = "failed"
         try:
             until = inf if time_limit is None else self.clock() + time_limit
-            with self.at_work(), self._cutting(until):
+            with self.at_work(), self.limit.watched(until):
                 done = 0 if self.search_state is None else self.search_state.evaluations
                 state = self._search(until, inf if evaluations is None else done + evaluations)
         except BaseException as error:
@@ -186,36 +185,6 @@ class SearchThread(Generic[S]):
                 self.search_state.seconds = self.spent
             self.state = state
             self.ended.set()
-
-    @contextmanager
-    def _cutting(self, until: float) -> Iterator[None]:
-        """Interrupt the search step that is in progress when the time is over, if it may be."""
-        over = threading.Event()
-
-        def watch() -> None:
-            while not over.wait(max(until - self.clock(), _LOOK_AT_CLOCK_SECONDS)):
-                with self.cut_lock:
-                    if self.may_cut and self.clock() >= until:
-                        self.stop.cancel()
-
-        watcher = threading.Thread(target=watch, name="stowage-search-limit", daemon=True)
-        if until < inf:
-            watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            if watcher.is_alive():
-                watcher.join()
-
-    def _step(self, search_state: S, *, may_cut: bool) -> None:
-        with self.cut_lock:
-            self.may_cut = may_cut
-        try:
-            self.step(search_state)
-        finally:
-            with self.cut_lock:
-                self.may_cut = False
 
     def _search(self, until: float, most: float) -> SearchStatus:
         """Run search steps until nothing is left to do, or no time or no evaluations are left.
@@ -241,7 +210,8 @@ class SearchThread(Generic[S]):
                     self.lay_out()
                 else:
                     search_state.seconds = self.searched()
-                    self._step(search_state, may_cut=steps > 0 and search_state.best is not None)
+                    with self.limit.step(may_cut=steps > 0 and search_state.best is not None):
+                        self.step(search_state)
                     steps += 1
             except Cancelled:
                 pass  # cancelled, out of time, or interrupted by `between_turns`

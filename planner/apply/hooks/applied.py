@@ -13,7 +13,6 @@ from planner.errors import StowageError
 from planner.units import format_apart, format_bytes
 
 
-
 class Applied:
     """A plan that ordinary PyTorch follows inside a `with` block, as far as it can.
 

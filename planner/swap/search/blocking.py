@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import inf
 
+from planner.cancel import Cancelled
 from planner.graph import Graph
 from planner.jit import COMPILING, doing
 from planner.machine import Machine
 from planner.plan import SwapPlan, gap_percent, percent_of_ideal, recompute_seconds
 from planner.progress import ShowProgress, reporting
-from planner.search import check_limits
+from planner.search import TimeLimit, check_limits
 from planner.search_clock import search_seconds
 from planner.swap.methods.method import Item, Result
 from planner.swap.problem.problem import Seconds
@@ -137,10 +138,17 @@ def plan_with_baselines(
         deadline = inf if time_limit is None else begin + time_limit
         most = recompute_seconds_allowed(problem, recompute_limit)
         search_state = SearchState(problem, host, method or DEFAULT, seed, each, most)
-        while not search_state.done and (search_state.best is None or search_seconds() < deadline):
-            report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
-            search_state.step()
-            search_state.seconds = search_seconds() - begin
+        limit = TimeLimit(problem.stop, search_seconds)
+        with limit.watched(deadline):
+            while not search_state.done and (search_state.best is None or search_seconds() < deadline):
+                report(max(report.share, search_state.share_done(time_limit)), search_state.doing)
+                try:
+                    with limit.step(may_cut=search_state.best is not None):
+                        search_state.step()
+                except Cancelled:
+                    if search_seconds() < deadline:  # not by the limit but by who is told of the progress
+                        raise
+                search_state.seconds = search_seconds() - begin
         plan = search_state.plan()
         report(1.0, "done")
     return PlanWithBaselines(
