@@ -19,7 +19,11 @@ _COPY_BYTES = 64 * 2**20
 _SMALL_BYTES = 4096
 _REPEATS = 9
 _HANDOVERS = 60
-_MATMUL_SIZE = {"cpu": 1024, "cuda": 4096}  # large enough for full speed, and on a CPU for a third of the time
+#: Rows and columns that are enough for full speed, and on a CPU for a third of the time; and seconds that one product
+#: of them may take, or smaller ones will do: of types that a processor has no instructions for, they take 100 times as
+#: long.
+_MATMUL_SIZE = {"cpu": 1024, "cuda": 4096}
+_MATMUL_SECONDS = 0.1
 #: Copied within a device's memory: on a GPU more than its caches hold, for far longer than a launch and a wait take.
 _MEMORY_BYTES = {"cpu": _COPY_BYTES, "cuda": 2**28}
 
@@ -45,17 +49,23 @@ def measure_link(device: torch.device, other: torch.device | None = None) -> Lin
 
 
 def measure_matmul(device: torch.device, dtype: torch.dtype) -> float:
-    """FLOP/s that a large square matrix product reaches."""
-    size = _MATMUL_SIZE[device.type]
+    """FLOP/s that a square matrix product reaches, one as large as takes no longer than it is worth."""
+    size = _MATMUL_SIZE[device.type] // 8
+    while size < _MATMUL_SIZE[device.type] and 8 * min(_matmul_seconds(device, dtype, size, 2)) < _MATMUL_SECONDS:
+        size *= 2
+    return 2 * size**3 / _typical(_matmul_seconds(device, dtype, size, _REPEATS))
+
+
+def _matmul_seconds(device: torch.device, dtype: torch.dtype, size: int, repeats: int) -> list[float]:
     a, b = (torch.ones(size, size, dtype=dtype, device=device) for _ in range(2))
     out = torch.empty_like(a)
     seconds = []
-    for _ in range(_REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         torch.mm(a, b, out=out)
         _finish(device)
         seconds.append(time.perf_counter() - start)
-    return 2 * size**3 / _typical(seconds)
+    return seconds
 
 
 def measure_memory(device: torch.device) -> float:
