@@ -41,8 +41,8 @@ def on_dropped(thing: object, ask: Callable[[], object]) -> None:
 def without_garbage_collection() -> Iterator[None]:
     """Disable the search for cycles, which takes a third of the time where many objects are made that all stay."""
     enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()  # in here, as a Ctrl-C may come at once
         yield
     finally:
         if enabled:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from planner.errors import StowageError
+from planner.finalizers import without_garbage_collection
 from planner.snapshot.loading.fields import codes, column, rows, sizes, whole
-from planner.snapshot.loading.unpickling import no_garbage_collection, unpickle
+from planner.snapshot.loading.unpickling import unpickle
 from planner.snapshot.memory_snapshot import MemorySnapshot
 from planner.snapshot.stacks import StackTable
 from planner.snapshot.tables import ACTIONS, STATES, Action, Ints, MemoryBlocks, MemoryEvents, MemorySegments
@@ -37,7 +38,7 @@ def read(path: str | Path, device: int | None = None) -> MemorySnapshot:
         StowageError: the file cannot be read, is no snapshot, holds nothing, or something of several devices.
     """
     try:
-        with no_garbage_collection():
+        with without_garbage_collection():
             return _snapshot(Path(path).name, unpickle(path), device)
     except StowageError as error:
         raise StowageError(f"{path} cannot be read as a memory snapshot: {error}") from error

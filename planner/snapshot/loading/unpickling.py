@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import pickle
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,18 +37,6 @@ def unpickle(path: str | Path) -> Any:
         return _PlainUnpickler(io.BytesIO(data)).load()
     except Exception as error:
         raise StowageError(f"it cannot be unpickled: {first_line(error)}; copy it again") from error
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Look for no circular garbage meanwhile: among millions of dicts that are all in use, that only takes time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def read_bytes(path: str | Path, most: int) -> bytes:
