@@ -28,10 +28,22 @@ def test_a_plan_comes_back_as_it_was(tmp_path):
     loaded = load_plan(tmp_path / "plan.json")
     assert validate(loaded, step()) == []
     assert plan_to_json(loaded) == plan_to_json(plan())
+    assert loaded == plan()
+    assert hash(loaded) == hash(plan())
     for name in ("graph", "queues", "order", "workspaces", "residencies", "host_residencies", "swap_outs", "swap_ins"):
         assert getattr(loaded, name) == getattr(plan(), name)
     assert (loaded.predicted.compute == plan().predicted.compute).all()
     assert loaded.predicted.sample_bytes.dtype == np.int64
+
+
+def test_plans_that_differ_in_anything_are_not_equal():
+    one, times = plan(), plan().predicted
+    later = replace(one, predicted=replace(times, spans={lane: spans + 1 for lane, spans in times.spans.items()}))
+    fewer = replace(one, predicted=replace(times, memory={}))
+    more = MemorySamples(times.sample_seconds, times.sample_bytes + 1)
+    others = later, fewer, replace(one, predicted=replace(times, memory={0: more})), replace(one, method="another")
+    assert all(other != one for other in (*others, replace(one, peak_bytes=one.peak_bytes + 1), None))
+    assert one.predicted == plan().predicted != later.predicted
 
 
 @settings(max_examples=40, deadline=None)

@@ -136,9 +136,9 @@ def device_queues(
     return {**queues, COMMUNICATION: beside} if beside else queues
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SwapPlan:
-    """A whole plan; plain data, safe to load from an untrusted source.
+    """A whole plan; plain data, safe to load from an untrusted source. Two are equal if all that they say is.
 
     Resident at the step's start are storages with a residency from slot 0 that no swap-in begins and no op creates.
     The host copy of a live-in storage is valid at the start if the storage is not resident then, or if no op ever
@@ -171,6 +171,10 @@ class SwapPlan:
     peak_bytes: int
     host_bytes: int
     predicted: Timeline
+
+    def __hash__(self) -> int:
+        """Of plans that are equal, equal."""
+        return hash((self.graph, self.method, self.budget_bytes, self.peak_bytes, self.predicted.seconds))
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -66,6 +66,24 @@ class Timeline:
             spans[COMMUNICATION] = communication
         return cls(seconds, spans, {COMPUTE.device: MemorySamples(sample_seconds, sample_bytes)})
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all times and all bytes are the same."""
+        if not isinstance(other, Timeline):
+            return NotImplemented
+        if self.seconds != other.seconds or (self.spans.keys(), self.memory.keys()) != (
+            other.spans.keys(), other.memory.keys(),
+        ):  # fmt: skip
+            return False
+        spans = ((self.spans[lane], other.spans[lane]) for lane in self.spans)
+        samples = (
+            pair for device in self.memory for pair in zip(self.memory[device], other.memory[device], strict=True)
+        )
+        return all(np.array_equal(ours, theirs) for ours, theirs in (*spans, *samples))
+
+    def __hash__(self) -> int:
+        """Of timelines that are equal, equal."""
+        return hash(self.seconds)
+
     def __repr__(self) -> str:
         """One line, because a notebook would print the default repr, which is pages of numbers."""
         return (
