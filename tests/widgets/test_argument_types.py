@@ -26,7 +26,7 @@ def test_a_figure_of_a_plan_says_where_plans_come_from(draw: Callable[[Graph, An
 @pytest.mark.parametrize(
     ("draw", "sentence"),
     [
-        (lambda it: figures.module_graph(by_hand(), plan=it), NO_PLAN),
+        (lambda it: figures.module_graph(by_hand(), it), NO_PLAN),
         (figures.live_memory, "a Linear is not a run; pass what planner.run(step, plan) returns"),
         (
             figures.snapshot_map,

@@ -71,13 +71,13 @@ def test_what_comes_back_comes_to_the_module_of_its_next_use(spec: str) -> None:
 def test_the_drawing_says_of_every_box_what_it_moves() -> None:
     graph, plan = real(SPECS[1])[1], real_plan(SPECS[1], "60%")
     info = get_module_graph(graph, 20, plan)
-    root = ElementTree.fromstring(widgets.module_graph(graph, 20, plan=plan).text)
+    root = ElementTree.fromstring(widgets.module_graph(graph, plan, most_boxes=20).text)
     said = [element.text or "" for element in root.iter("div") if element.get("class") == "moves"]
     assert len(said) == len(info.boxes)
     moving = {swap.source for swap in info.swaps if swap.out_bytes} | {s.target for s in info.swaps if s.in_bytes}
     assert sum(map(bool, said)) == len({box for box in moving if box >= 0 and not info.boxes[box].opened}) > 3
     assert "copied to the host" in "".join(root.itertext())
-    assert "copied to the host" not in widgets.module_graph(graph, 20).text
+    assert "copied to the host" not in widgets.module_graph(graph, most_boxes=20).text
 
 
 def test_a_plan_for_another_graph_is_refused() -> None:

@@ -38,7 +38,7 @@ __all__ = [
 
 @of_graph
 def module_graph(
-    graph: Graph, most_boxes: int = 20, theme: ThemeName = "auto", *, plan: SwapPlan | None = None
+    graph: Graph, plan: SwapPlan | None = None, *, most_boxes: int = 20, theme: ThemeName = "auto"
 ) -> Drawing:
     """The model as nested boxes with the bytes each holds at the step's peak, identical neighbours folded.
 
@@ -46,9 +46,9 @@ def module_graph(
 
     Args:
         graph: the step.
+        plan: a plan whose copies are drawn, if any.
         most_boxes: limit on the number of boxes; more than about 60 are hard to read.
         theme: `"light"`, `"dark"`, or `"auto"`: as the notebook is, and light outside of one.
-        plan: a plan whose copies are drawn, if any.
 
     Raises:
         StowageError: the theme is unknown, or the plan is for another graph.

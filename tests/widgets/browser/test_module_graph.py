@@ -36,7 +36,7 @@ def shown(browser: Browser, html: str, width: int, body: str = "<body>") -> Page
 @pytest.mark.parametrize("width", [1008, 568, 400])
 @pytest.mark.parametrize("spec", SPECS)
 def test_nothing_covers_anything_at_any_width(browser: Browser, spec: str, width: int) -> None:
-    page = shown(browser, figures.module_graph(real(spec)[1], plan=real_plan(spec, "60%")).text, width)
+    page = shown(browser, figures.module_graph(real(spec)[1], real_plan(spec, "60%")).text, width)
     if PICTURES:
         page.screenshot(path=f"{PICTURES}/modules-{spec.partition(':')[0]}-{width}.png", full_page=True)
     assert page.evaluate(OVER) == []
