@@ -40,23 +40,22 @@ class Assessor:
         """What a size needs; with `captured`, by its captured graph."""
         graph = self._graph(value, captured)
         if value not in self._known:
-            self._known[value] = assess(
-                value, graph(), self._machine, self._budget, self.graphs.least_bytes(value),
-                evaluations=self._evaluations, seed=self._seed, stop=self._stop,
-                report=lambda share: self._report(value, share),
-            )  # fmt: skip
+            self._known[value] = self._assess(value, graph(), self._machine)
         return self._known[value]
+
+    def _assess(self, value: int, graph: Graph, machine: Machine, *, any_plan: bool = False) -> Needs:
+        least = self.graphs.least_bytes(value) if machine is self._machine else 0
+        return assess(
+            value, graph, machine, self._budget, least, evaluations=self._evaluations, seed=self._seed,
+            stop=self._stop, report=lambda share: self._report(value, share), any_plan=any_plan,
+        )  # fmt: skip
 
     def is_stopped_by_host(self, value: int) -> bool:
         """Whether a size without a plan has one if the host's memory has no end; its graph is captured."""
         if self.needs(value, captured=True).step_seconds is not None:
             return False
         machine = replace(self._machine, host_memory_bytes=_WITHOUT_END)
-        found = assess(
-            value, self.graphs.capture_of(value), machine, self._budget, 0, evaluations=self._evaluations,
-            seed=self._seed, stop=self._stop, report=lambda share: self._report(value, share), any_plan=True,
-        )  # fmt: skip
-        return found.step_seconds is not None
+        return self._assess(value, self.graphs.capture_of(value), machine, any_plan=True).step_seconds is not None
 
     def fits_unswapped(self, value: int, *, captured: bool = False) -> bool:
         """Whether a size fits with nothing swapped."""
@@ -73,8 +72,10 @@ class Assessor:
         return self.graphs.least_bytes(value) > self._most
 
     def fits_at_all(self, value: int) -> bool:
-        """Whether a size has a plan."""
-        return not self.cannot_fit(value) and self.needs(value).step_seconds is not None
+        """Whether a size has a plan; the first one that is found will do."""
+        if self.cannot_fit(value):
+            return False
+        return self._assess(value, self.graphs.graph_of(value), self._machine, any_plan=True).step_seconds is not None
 
     def place_before(self, values: Sequence[int], most: int) -> int:
         """The place of the last value, by bisection, that is not known to hold more than so many bytes; -1 if none."""
