@@ -2,7 +2,9 @@
 
 The plan, its prediction and its execution share one link, imitated at a bandwidth below what memory allows. PyTorch
 gets all cores but one, so that the copies have one of their own, as they have engines of their own on a GPU. Op times
-are means over the quieter rounds of measuring, so step times are means over the faster half of the steps.
+are means over the quieter rounds of measuring, so step times are means over the faster half of the steps. Ops are
+measured before and after the steps of each budget, as a computer that others share changes its speed within a minute;
+how far the two are apart is in the column `drift`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from planner.errors import StowageError
 from planner.machine import Link
 from planner.profile import machine, measure_ops
 from planner.run import run
-from planner.swap import plan_swaps
+from planner.swap import plan_swaps, simulate
 from planner.zoo import load
 
 MODELS = (
@@ -44,25 +46,28 @@ def main() -> None:
     link = Link(arguments.link * 1e9, 1.5 * arguments.link * 1e9)
     here = replace(machine("cpu"), host_link=link)
     table = Table(title=f"step time on {here.device.name}, {arguments.threads} threads, link {arguments.link:g} GB/s")
-    for column in ("model", "budget", "swapped MiB", "predicted s", "measured s", "off by", "goal"):
+    for column in ("model", "budget", "swapped MiB", "predicted s", "measured s", "off by", "drift", "goal"):
         table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for text in arguments.models or MODELS:
         step = load(text)
         graph = capture(step)
-        measured = measure_ops(graph, here, cache=False)  # the cache may have been filled while the machine was busy
-        needed = {op: int(size) for op, size in enumerate(measured.workspace_bytes) if size}
         for budget in arguments.budgets.split(","):
+            before = measure_ops(graph, here, cache=False)  # the cache may have been filled while the machine was busy
+            graph = graph.with_workspaces({op: int(size) for op, size in enumerate(before.workspace_bytes) if size})
             try:
-                plan = plan_swaps(graph.with_workspaces(needed), here, budget, seconds=measured.seconds)
+                plan = plan_swaps(graph, here, budget, seconds=before.seconds)
             except StowageError as error:
-                table.add_row(text, budget, "", "", "", "", str(error))
+                table.add_row(text, budget, "", "", "", "", "", str(error))
                 continue
             steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).wait().step_seconds[1:])
             seconds = statistics.fmean(steps[: -(-len(steps) // 2)])
+            after = measure_ops(graph, here, cache=False)
+            predicted = simulate(plan, graph, here, (before.seconds + after.seconds) / 2).seconds
+            drift = 100 * (after.seconds.sum() / before.seconds.sum() - 1)
             copies = [*plan.swap_outs, *plan.swap_ins]
             swapped = sum(graph.storages[copy.storage].bytes for copy in copies) / 2**20
-            off = 100 * (plan.predicted.seconds / seconds - 1)
-            numbers = f"{swapped:.1f}", f"{plan.predicted.seconds:.4f}", f"{seconds:.4f}", f"{off:+.1f} %"
+            off = 100 * (predicted / seconds - 1)
+            numbers = f"{swapped:.1f}", f"{predicted:.4f}", f"{seconds:.4f}", f"{off:+.1f} %", f"{drift:+.1f} %"
             table.add_row(text, budget, *numbers, f"{GOAL_PERCENT:g} %")
     Console(width=130).print(table)
 
