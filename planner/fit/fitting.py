@@ -24,6 +24,7 @@ from planner.fit.time_and_memory import FULL_SPEED, Needs
 from planner.machine import Machine
 from planner.progress import ShowProgress, reporting
 from planner.step import Step
+from planner.units import format_bytes
 
 #: Values that bisection skipped are tried one by one, and plans searched for all that were captured, as long as all of
 #: them together have no more ops than this: 16 s.
@@ -63,6 +64,13 @@ class Fit:
     asked: Sequence[int]
     stopped_by_host: bool = False
     failed: tuple[Failure, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: what was tried may be pages."""
+        slower = {f"{100 * share:g}% slower": answer for share, answer in self.slower.items()}
+        answers = {"unswapped": self.unswapped, "full speed": self.full_speed, **slower, "at all": self.at_all}
+        words = ", ".join(f"{name} {'none' if one.value is None else one.value}" for name, one in answers.items())
+        return f"<Fit of {self.over} on {self.machine}, {format_bytes(self.budget_bytes)}: {words}>"
 
     @property
     def stopped_by_model(self) -> bool:

@@ -166,7 +166,7 @@ def _low_precision(recipe: StepRecipe) -> Iterator[Lever | Unchangeable]:
     name = "parameters in bfloat16"
     if isinstance(recipe.given, TrainStep) and isinstance(recipe.given.optimizer, torch.optim.Optimizer):
         yield Unchangeable(
-            name, "the live optimizer has states for the present parameters; pass planner.Adam, for example, instead"
+            name, "the live optimizer is bound to the parameters as they are; pass planner.Adam, for example, instead"
         )
         return
 

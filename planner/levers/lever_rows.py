@@ -51,6 +51,12 @@ class LeverRow:
     plan: SwapPlan | None
     make_step: Callable[[], Step]
 
+    def __repr__(self) -> str:
+        """One line, without the function that makes the step."""
+        fits = "fits" if self.fits else "does not fit"
+        needs = f"{format_bytes(self.peak_bytes)}, {format_seconds(self.step_seconds)} a step"
+        return f"<LeverRow {self.name}: {needs}, {fits}, numbers {self.changes_numbers}>"
+
     @cached_property
     def step(self) -> Step:
         """The changed step, made when it is first asked for; its model is a copy with tensors of its own."""

@@ -113,7 +113,8 @@ def _measure(
             )
         measured.update(signatures[op] for op, requested in zip(segment.ops, wanted, strict=True) if requested)
         first, stop, total = segment.ops[0], segment.ops[-1] + 1, len(graph.ops)
-        part = progress.part(first / total, stop / total, f"measuring ops {first} to {stop}")
+        doing = f"measuring ops {first} to {stop} of {total}: running them once"
+        part = progress.part(first / total, stop / total, doing)
         yield from _costs(segment, graph, program, machine, scalar_values, signatures, wanted, part)
 
 
@@ -123,8 +124,10 @@ def _costs(
 ) -> Iterator[tuple[str, Cost]]:  # fmt: skip
     with torch.inference_mode():
         benchmark = SegmentBenchmark(segment, graph, program, scalar_values)
+        ops = f"measuring ops {segment.ops[0]} to {segment.ops[-1] + 1} of {len(graph.ops)}"
+        progress(0.0, f"{ops}: their scratch memory")
         workspaces = benchmark.scratch_bytes(wanted)
-        seconds = benchmark.seconds(progress)
+        seconds = benchmark.seconds(lambda share, number: progress(share, f"{ops}: round {number}"))
     if benchmark.failed:
         predicted = op_seconds(graph, machine)
         for position in benchmark.failed:

@@ -23,6 +23,8 @@ from planner.program import BoundCall, Program, ScalarRef, TensorRef, backend_of
 
 _LEAST_ROUNDS, _MOST_ROUNDS = 7, 40
 _SECONDS = 1.5
+#: Of rounds that take long, fewer are enough: by so many seconds the bursts of other programs are averaged out.
+_LONG_SECONDS, _LEAST_LONG_ROUNDS = 10.0, 3
 
 
 class SegmentBenchmark:
@@ -74,16 +76,16 @@ class SegmentBenchmark:
                 )
         return scratch
 
-    def seconds(self, progress: Callable[[float], object]) -> list[float]:
+    def seconds(self, progress: Callable[[float, int], object]) -> list[float]:
         """Run repeatedly; returns the typical duration of each call.
 
         Args:
-            progress: called with the share done.
+            progress: called with the share done and the number of the round, from 1.
         """
         rounds: list[list[float]] = []
         start = time.perf_counter()
-        while len(rounds) < _LEAST_ROUNDS or (time.perf_counter() - start < _SECONDS and len(rounds) < _MOST_ROUNDS):
-            progress(min(len(rounds) / _LEAST_ROUNDS, 1.0))
+        while not _are_enough(len(rounds), time.perf_counter() - start):
+            progress(min(len(rounds) / _LEAST_ROUNDS, 1.0), len(rounds) + 1)
             try:
                 rounds.append(self._round())
             except (IndexError, RuntimeError):  # values change from round to round
@@ -184,6 +186,13 @@ class SegmentBenchmark:
 
     def _view(self, tensor: int) -> torch.Tensor:
         return view(self._slab, self._segment, self._graph, tensor)
+
+
+def _are_enough(rounds: int, seconds: float) -> bool:
+    """Whether so many rounds, which took so long together, are enough."""
+    if seconds < _SECONDS:
+        return rounds >= _MOST_ROUNDS
+    return rounds >= (_LEAST_ROUNDS if seconds < _LONG_SECONDS else _LEAST_LONG_ROUNDS)
 
 
 def _run(call: BoundCall) -> int:

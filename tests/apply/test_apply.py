@@ -110,9 +110,10 @@ def test_what_a_step_takes_beyond_the_whole_of_a_plans_memory_is_said_part_by_pa
     lines = str(applied).splitlines()
     for part in applied.beyond_the_plan:
         assert f"beyond the plan: {part}" in lines
-    (advice,) = (line for line in lines if line.startswith("to stay within it"))
+    (advice,) = (line for line in lines if line.startswith("to stay within"))
     less = format_bytes(plan.budget_bytes - (applied.step_bytes - plan.budget_bytes))
-    assert advice.startswith(f"to stay within it, plan within {less} or less, or run the plan with planner.run")
+    budget = format_bytes(plan.budget_bytes)
+    assert advice.startswith(f"to stay within {budget}, try a plan within {less} or less, or use planner.run")
 
 
 def test_a_smaller_budget_brings_the_step_within_the_larger_one_and_nothing_is_said_to_be_beyond_it():

@@ -212,6 +212,10 @@ def test_progress_says_what_was_found_so_far_and_so_does_what_ends_it(end):
     memory, values, said = 4 * 2**20, range(400, 2200, 300), []
     found = planner.fit(MLP, small("h100", memory), {"batch": values}, progress=lambda _, doing: said.append(doing))
     unswapped, at_all = f"unswapped batch={found.unswapped.value}", f"at all batch={found.at_all.value}"
+    assert repr(found) == (
+        f"<Fit of batch on h100, 4 MiB: unswapped {found.unswapped.value}, full speed {found.full_speed.value}, "
+        f"10% slower {found.slower[0.1].value}, 50% slower {found.slower[0.5].value}, at all {found.at_all.value}>"
+    )
     assert any(doing.startswith(f"{unswapped}; trying batch=") for doing in said)
     assert any(doing.startswith(f"{unswapped}, {at_all}; trying batch=") for doing in said)
 

@@ -123,7 +123,7 @@ def test_a_given_model_batch_and_optimizer_stay_as_they_are_even_where_a_row_is_
     assert not optimizer.state
     assert levers["as given"].step is step
     reasons = {one.name: one.reason for one in levers.unchangeable}
-    assert reasons["parameters in bfloat16"].startswith("the live optimizer has states")
+    assert reasons["parameters in bfloat16"].startswith("the live optimizer is bound to")
 
 
 def test_a_gradient_scaler_is_kept_and_that_of_the_given_step_stays_as_it_is():

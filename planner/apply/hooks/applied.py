@@ -85,5 +85,5 @@ class Applied:
     def _how_to_stay_within(self) -> str:
         """What to do where a plan is followed and the step is still expected to take more than its budget."""
         less = 2 * self.budget_bytes - self.step_bytes  # by as much as it is over
-        within = f"{format_bytes(less)} or less" if less > 0 else "a smaller budget"
-        return f"to stay within it, plan within {within}, or run the plan with planner.run, which keeps to it"
+        budget, within = format_bytes(self.budget_bytes), f"{format_bytes(less)} or less" if less > 0 else "less"
+        return f"to stay within {budget}, try a plan within {within}, or use planner.run, which keeps to it"

@@ -47,8 +47,8 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
     step itself fails at one, as beyond the positions of a language model, up to the last that works. Op times come from
     a roofline. Values are found by bisection. Where the same ops run in all sizes, most are predicted from captured
     ones, while each answer and the next larger value are captured. Larger values that bisection skipped are tried too
-    if that is quick. The fewer values, the sooner the answer: a range without a last value takes twice as long as one
-    to 32 or 64. Progress says what was found so far, and so does Ctrl-C, which ends it with exit status 130.
+    if that is quick. The fewer values, the sooner the answer: a range without a last value takes several times as long
+    as one to 32. Progress says what was found so far, and so does Ctrl-C, which ends it with exit status 130.
 
     \b
     What the rows say:
