@@ -67,7 +67,7 @@ class Fit:
 
     def __repr__(self) -> str:
         """One line: what was tried may be pages."""
-        slower = {f"{100 * share:g}% slower": answer for share, answer in self.slower.items()}
+        slower = {_slower(share): answer for share, answer in self.slower.items()}
         answers = {"unswapped": self.unswapped, "full speed": self.full_speed, **slower, "at all": self.at_all}
         words = ", ".join(f"{name} {'none' if one.value is None else one.value}" for name, one in answers.items())
         return f"<Fit of {self.over} on {self.machine}, {format_bytes(self.budget_bytes)}: {words}>"
@@ -160,6 +160,11 @@ def fit(
     )  # fmt: skip
 
 
+def _slower(share: float) -> str:
+    """What the answer of a share of time is called."""
+    return f"{100 * share:g}% slower"
+
+
 def _criteria(shares: Sequence[float], budget: int) -> tuple[Callable[[Needs], bool], ...]:
     """What each answer is the largest value of, in the order of `_answers`."""
     within = (lambda needs, share=share: needs.within(share) for share in (FULL_SPEED, *shares))
@@ -205,7 +210,7 @@ def _answers(
     note("unswapped", unswapped.value)
     at_all = meeting("at all", lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
     first = -1 if at_all.value is None else values.index(at_all.value)
-    slowdowns = {"full speed": FULL_SPEED, **{f"{100 * share:g}% slower": share for share in shares}}
+    slowdowns = {"full speed": FULL_SPEED, **{_slower(share): share for share in shares}}
     within = (
         meeting(answer, lambda needs, share=share: needs.within(share), first)  # type: ignore[misc]
         for answer, share in slowdowns.items()

@@ -11,7 +11,8 @@ from planner.plan.schema.timeline import Timeline
 def own_graph(graph: Graph, plan: SwapPlan) -> Graph:
     """The graph of a plan, with the workspaces that the plan provides for.
 
-    A graph that was captured again, as for a run, may need other scratch memory, of which the ids of workspaces depend.
+    A graph that was captured again, as for a run, may need other scratch memory, on which the ids of
+    workspaces depend.
 
     Args:
         graph: the step.
