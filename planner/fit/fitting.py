@@ -21,6 +21,7 @@ from planner.fit.open_ranges import closed_range
 from planner.fit.reserve import Reserve, reserve_of
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
+from planner.graph import Graph
 from planner.machine import Machine
 from planner.progress import ShowProgress, reporting
 from planner.step import Step
@@ -125,14 +126,15 @@ def fit(
     stop, most = stop or CancelToken(), budget + machine.host_memory_bytes
     with reporting(progress) as report, CapturedSizes(make_step, name, values, stop, report) as captured:
 
-        def assessor(values: Sequence[int]) -> Assessor:
-            graphs = SizedGraphs(values, captured.graph_of, most)
+        def assessor(graphs: SizedGraphs) -> Assessor:
             return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=captured.say)
 
+        def fits(value: int, graph: Graph) -> bool:
+            return assessor(SizedGraphs([value], lambda _: graph, most)).fits_at_all(value)
+
         if endless:
-            fits = lambda value: assessor([value]).fits_at_all(value)  # noqa: E731
-            values = captured.values = closed_range(name, values[0], fits, captured.works)
-        sizes = assessor(values)
+            values = captured.values = closed_range(name, values[0], captured.graph_of, captured.works, fits)
+        sizes = assessor(SizedGraphs(values, captured.graph_of, most, known=tuple(captured)))
         graphs = sizes.graphs
         before = -1
         while graphs.wrong != before:  # where a prediction was wrong, less is predicted the next time

@@ -27,13 +27,16 @@ class SizedGraphs:
         values: the sizes, ascending.
         capture: makes and captures the step of a size.
         most_bytes: memory of the device and the host together.
+        known: sizes that were captured before.
 
     Attributes:
         captured: the captured graphs by size.
         wrong: how many predictions turned out to be wrong.
     """
 
-    def __init__(self, values: Sequence[int], capture: Callable[[int], Graph], most_bytes: int) -> None:
+    def __init__(
+        self, values: Sequence[int], capture: Callable[[int], Graph], most_bytes: int, *, known: Sequence[int] = ()
+    ) -> None:
         self.captured: dict[int, Graph] = {}
         self.wrong = 0
         self._values, self._capture = values, capture
@@ -47,18 +50,31 @@ class SizedGraphs:
         if len(values) < _FEW:
             return
         sets = live_sets(first)
+        sizes = _apart([size for size in known if size in values])
+        model = None if sizes is None else self._model_through(sizes)
+        if sizes is None or model is None:
+            sizes = self._guessed_sizes(start, first, sets, most_bytes)
+            model = self._model_through(sizes)
+        if model is not None:
+            start_is_right = model.is_right(values[start], first)
+            self._sets = sets if start_is_right else live_sets(model.graph)
+            self._right = {*sizes, values[start]} if start_is_right else {*sizes}
+        self._model = model
+
+    def _model_through(self, sizes: tuple[int, int]) -> SizeModel | None:
+        first, second = ((size, self.capture_of(size)) for size in sizes)
+        return SizeModel.between(first, second)
+
+    def _guessed_sizes(self, start: int, first: Graph, sets: Flags, most_bytes: int) -> tuple[int, int]:
+        """Two sizes that are about as large as fit."""
+        values = self._values
         place = self._guess(values[start], first, sets, most_bytes)
         near = self.capture_of(values[place])
         alike = structure(near) == structure(first)
         other = self._guess(values[place], near, sets if alike else live_sets(near), most_bytes)
         if other == place:
             other = place + 1 if place + 1 < len(values) else place - 1
-        sizes = values[place], values[other]
-        self._model = SizeModel.between((sizes[0], near), (sizes[1], self.capture_of(sizes[1])))
-        if self._model is not None:
-            start_is_right = self._model.is_right(values[start], first)
-            self._sets = sets if start_is_right else live_sets(self._model.graph)
-            self._right = {*sizes, values[start]} if start_is_right else {*sizes}
+        return values[place], values[other]
 
     def _first(self) -> tuple[int, Graph]:
         """The place and the graph of the smallest size; of one in the middle if the smallest cannot be captured."""
@@ -131,6 +147,12 @@ class SizedGraphs:
             return self._least[value]
         sizes = self._model.storage_bytes(value) if self._model is not None and self.is_predicted(value) else None
         return 0 if sizes is None else int((self._sets @ sizes).max(initial=0))
+
+
+def _apart(sizes: Sequence[int]) -> tuple[int, int] | None:
+    """The largest of some sizes, and the largest that is at most half of it; None if there is none."""
+    smaller = [size for size in sizes if 2 * size <= max(sizes)]
+    return (max(smaller), max(sizes)) if smaller else None
 
 
 def _sizes(graph: Graph) -> NDArray[np.float64]:

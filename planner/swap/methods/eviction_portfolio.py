@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.cancel import Cancelled
 from planner.plan import SwapPlan
-from planner.swap.emit.place_and_assemble import finish_packed, finish_placed
+from planner.swap.emit.place_and_assemble import PackedPlan, finish_packed, finish_placed
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
 from planner.swap.methods.method import SearchContext, SearchStep
@@ -105,17 +105,21 @@ class Portfolio:
                 candidates = _distinct([one.candidate for one in found])[:_CANDIDATES_KEPT]
             to_pack = [one for one in self._to_pack(found) if one.seconds < self.best / CLOSE]
             results = yield from _until_done(partial(self.context.each, self.evaluator.pack, to_pack))
-            peaks = [result.peak for result in results]
             fitting = [result for result in results if result.peak <= problem.memory]
             plan = None
             if fitting:
-                best = min(fitting, key=lambda result: result.timing.seconds)
+                best = min(fitting, key=_planned_seconds)
                 plan = yield from _until_done(partial(finish_packed, problem, best, NAME))
                 self.best = best.timing.seconds
             yield SearchStep(0, plan, doing, trial / _MAX_TRIALS)
-            if fitting or not peaks or self._met(self.best):
+            peaks = [
+                result.peak
+                for result in results
+                if result.peak > problem.memory and _planned_seconds(result) < self.best / CLOSE
+            ]
+            if not peaks or self._met(self.best):
                 break
-            if trial == 0:
+            if trial == 0 and not fitting:
                 yield from self._with_addresses(candidates)
             # where packing overshoots, the next passes get that much less memory and a little less again
             memory = int(_STEP * memory * problem.memory / min(peaks)) // problem.alignment * problem.alignment
@@ -181,6 +185,10 @@ def _until_done(work: Callable[[], Found]) -> Generator[Cancelled, None, Found]:
 
 def _seconds(one: Evaluation) -> float:
     return one.seconds
+
+
+def _planned_seconds(one: PackedPlan) -> float:
+    return one.timing.seconds
 
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:

@@ -160,7 +160,6 @@ def _family_data(family: Family, plans: list[SwapPlan]) -> dict[str, Any]:
         "share": family.share,
         "turns": family.turns,
         "estimate": family.estimate if np.isfinite(family.estimate) else None,
-        "found": family.found,
         "method_state": None if family.method is None else family.method.state_dict(),
     }
 
@@ -184,7 +183,7 @@ def _restore_family(family: Family, data: dict[str, Any], plans: list[SwapPlan])
         raise ValueError("a family has no such methods")
     family.stage = valid.whole(data["stage"], 0, len(family.methods))
     family.share, family.turns = valid.number(data["share"], 0.0, 1.0), valid.whole(data["turns"], 0, 1 << 60)
-    family.estimate, family.found = valid.seconds(data["estimate"]), bool(valid.flags([data["found"]], 1)[0])
+    family.estimate = valid.seconds(data["estimate"])
     if data["method_state"] is not None:
         family.method = family.make_method()
         family.method.load_state_dict(data["method_state"])

@@ -23,7 +23,11 @@ from planner.units import format_bytes
 
 #: The families that each choice of a method shares its time between.
 METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"auto": ("swap", "joint", "recompute"), **{name: (name,) for name in FAMILIES}}
+    {
+        "auto": ("swap", "joint", "recompute"),
+        **{name: (name,) for name in FAMILIES},
+        "joint": ("joint", "swap"),  # which need not run anything again
+    }
 )
 #: The method of a search that is not told another.
 DEFAULT = "auto"

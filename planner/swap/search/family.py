@@ -46,7 +46,7 @@ def _sparing(factor: float) -> Factory:
     return make
 
 
-#: Turns for which a family that has found no plan is believed to reach what its first turn made likely.
+#: Turns for which a family is believed to reach what its first turn made likely.
 _BELIEVED = 8
 #: Tried in addition if no plan keeps to the host budget.
 _SPARING = (_sparing(1 / 64), _sparing(64.0))
@@ -68,7 +68,6 @@ class Family:
         share: how much of what it is trying is done, from 0 to 1.
         turns: how many search steps it had.
         estimate: the step time that its first search step made likely, in seconds.
-        found: whether it found a plan itself.
     """
 
     name: str
@@ -82,7 +81,6 @@ class Family:
     share: float = 0.0
     turns: int = 0
     estimate: float = inf
-    found: bool = False
     method: Method | None = None
     methods: list[Factory] = field(init=False)
 
@@ -117,8 +115,7 @@ class Family:
     @property
     def promises(self) -> float:
         """The step time that counts for its turns: of its best plan, or in its first turns what is likely."""
-        believed = not self.found and self.turns <= _BELIEVED
-        return min(self.step_seconds, self.estimate) if believed else self.step_seconds
+        return min(self.step_seconds, self.estimate) if self.turns <= _BELIEVED else self.step_seconds
 
     def improved_by(self, plan: SwapPlan) -> bool:
         """Whether a plan is of its kind and faster than all of them so far."""
@@ -162,4 +159,3 @@ class Family:
         if self.turns == 0:
             self.estimate = search_step.estimate
         self.turns, self.share = self.turns + 1, search_step.share
-        self.found |= search_step.plan is not None
