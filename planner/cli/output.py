@@ -86,7 +86,7 @@ def show(facts: Mapping[str, Any], as_json: bool, *, replacements: Mapping[str, 
     for name, value in shown.items():
         text = value.lines(room) if isinstance(value, Phrases) else _value_text(name, value)
         table.add_row(name.replace("_", " "), text)
-    console.print(table)
+    _print(table, console)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -94,7 +94,14 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    _print(table, Console(highlight=False))
+
+
+def _print(table: Table, console: Console) -> None:
+    """Print a table without the blanks that fill its lines, which would end up in files and differences."""
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def show_paragraph(text: str, indentation: int = 0) -> None:

@@ -12,7 +12,7 @@ def remarks(found: Fit, answer: Largest, *, unswapped: bool = False) -> list[str
 
     Args:
         found: what was found.
-        answer: one of its answers.
+        answer: one of its answers, which has a value.
         unswapped: whether it is that for which nothing is swapped.
     """
     said = []
@@ -22,8 +22,9 @@ def remarks(found: Fit, answer: Largest, *, unswapped: bool = False) -> list[str
     if answer.value == found.asked[-1]:
         by_model = f"the model stops {found.over}={answer.value + 1}"
         said.append(by_model if found.stopped_by_model else "the last asked for")
-    if not answer.proven:
-        said.append("larger ones not all tried")
+    if not answer.proven and by_host is None:
+        larger = found.asked[found.asked.index(answer.value) + 1]
+        said.append(f"not {found.over}={larger}, nor presumably larger ones")
     if not answer.monotone:
         said.append("some smaller ones fail")
     return said

@@ -25,6 +25,12 @@ def test_machines_lists_presets_and_what_is_attached(planner) -> None:
     assert machines["v100-16gb"]["link_duplex_bytes_per_second"] == 20e9
 
 
+def test_no_line_of_a_table_ends_in_blanks(planner) -> None:
+    for words in (["machines"], ["models"], ["capture", MODEL]):
+        lines = planner(*words).out.splitlines()
+        assert lines == [line.rstrip() for line in lines]
+
+
 def test_capture_counts(planner) -> None:
     facts = planner("capture", MODEL, "--json").json
     assert set(facts) == {

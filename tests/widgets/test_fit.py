@@ -132,7 +132,7 @@ def test_it_says_what_to_know_before_relying_on_an_answer() -> None:
         at_all=Largest(8, proven=True, monotone=False),
     )  # fmt: skip
     assert answers_of(found) == [
-        "<b>4</b> unswapped", "<b>4</b> at full speed (larger ones not all tried)",
+        "<b>4</b> unswapped", "<b>4</b> at full speed (not batch=8, nor presumably larger ones)",
         "<b>8</b> at all (the last asked for, some smaller ones fail)",
     ]  # fmt: skip
 

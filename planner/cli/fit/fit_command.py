@@ -76,8 +76,10 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
                    the next one fails, whatever memory there is
       (the last asked for)
                    larger ones may fit: widen --over
-      (larger ones not all tried)
-                   one that bisection skipped may fit, if a smaller one fails
+      (not batch=7, nor presumably larger ones)
+                   the next one was captured and fails; of the larger ones,
+                   not all were tried, and one may fit only if memory or time
+                   falls where the value grows
     """
     from planner import zoo
     from planner.fit import StillFitsError, fit
