@@ -26,7 +26,10 @@ class _CallableRoom(ModuleType):
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        return f"{inspect.getdoc(self._function())}\n\nIt is a package too: {self._about[:1].lower()}{self._about[1:]}"
+        # `help` shows the page of a package, on which a signature has no place of its own
+        summary, _, rest = (inspect.getdoc(self._function()) or "").partition("\n")
+        about = f"It is a package too: {self._about[:1].lower()}{self._about[1:]}"
+        return f"{summary}\n\n{self._call()}\n{rest}\n\n{about}"
 
     def __getattr__(self, name: str) -> Any:
         if name != self._main[1]:
@@ -35,6 +38,11 @@ class _CallableRoom(ModuleType):
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), self._main[1]]
+
+    def _call(self) -> str:
+        """How the function is called, as an indented line of code without types."""
+        bare = [each.replace(annotation=each.empty) for each in self.__signature__.parameters.values()]
+        return f"    {self.__name__}{inspect.Signature(bare)}"
 
     def _function(self) -> Any:
         home, name = self._main

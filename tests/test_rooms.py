@@ -25,6 +25,7 @@ def test_a_room_shows_the_signature_and_docstring_of_its_function(name: str, hom
     assert inspect.signature(room) == inspect.signature(function)
     arguments = list(inspect.signature(function).parameters)
     text = pydoc.render_doc(room, renderer=pydoc.plaintext)
+    assert re.search(rf"DESCRIPTION\n\s+planner.{name}\({arguments[0]}.*\)\n\s*\n", text)  # on top, without types
     assert re.search(rf"\n    {name}\(\s*{arguments[0]}", text)  # a line for each argument from Python 3.13 on
     asked = Inspector(theme_name="nocolor").info(room, oname=name)
     assert "".join(asked["definition"].split()).startswith(f"{name}({arguments[0]}")
