@@ -20,7 +20,7 @@ from planner.units import several
 
 _BATCH, _MICRO, _OPTIMIZER, _PRECISION = "batch", "micro-batches", "optimizer", "precision"
 _CHECKPOINTING, _FROZEN = "checkpointing", "frozen layers"
-_RECOMPUTE = 'a plan of the method "recompute" does so without a change of the model, and keeps dropout as it is'
+_RECOMPUTE = 'a plan of the method "recompute" runs ops again without a change of the model, dropout included'
 _OPTIMIZERS = {
     "SGD": SGD(lr=1e-2), "SGD with momentum": SGD(lr=1e-2, momentum=0.9), "Adam": Adam(), "AdamW": AdamW(),
 }  # fmt: skip

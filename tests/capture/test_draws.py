@@ -32,7 +32,7 @@ def seeded(x):
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_dropping_the_same_values_again_in_a_checkpoint_is_refused(reentrant):
-    with pytest.raises(StowageError, match=r"draws random numbers after the generator was seeded or set back"):
+    with pytest.raises(StowageError, match=r"draws the random numbers of an earlier op again, .* set dropout to 0"):
         capture(step(lambda x: checkpoint(lambda y: dropout(y, 0.5), x, use_reentrant=reentrant)))
 
 

@@ -18,7 +18,7 @@ WHY = {
     "a number on the host": "aten.mul.Tensor.* computes with a tensor on the host in a step for the GPU",
     "drawn on the host": "aten.randn.default.* makes a tensor on the host in a step for the GPU",
     "attention with dropout": "efficient_attention.* with dropout hands what it drew to its backward pass",
-    "dropout in a checkpoint": "aten.native_dropout.default .* after the generator was seeded or set back",
+    "dropout in a checkpoint": "aten.native_dropout.default .* draws the random numbers of an earlier op again",
     "a recurrent layer": "aten._cudnn_rnn.default is how nn.LSTM.* under torch.backends.cudnn.flags",
     "a recurrent layer's weights": "aten.set_.source_Storage is how nn.LSTM",
 }

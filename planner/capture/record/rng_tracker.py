@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ class RngTracker:
         self._generator = torch.Generator()
         self._generator.set_state(torch.get_rng_state())
         self._expected = self._generator.get_state()
+        self._drawn_from: set[bytes] = set()  # states from which an op drew
 
     @contextmanager
     def following(self, capture: private.TorchDispatchMode) -> Iterator[None]:
@@ -64,6 +66,7 @@ class RngTracker:
             )
         self._check(where)
         with private.no_modes():
+            self._drawn_from.add(_digest(self._expected))
             torch.empty(1).uniform_(generator=self._generator)
             self._expected = self._generator.get_state()
 
@@ -77,9 +80,20 @@ class RngTracker:
 
     def _check(self, where: str) -> None:
         with private.no_modes():
-            if torch.equal(self._expected, self._generator.get_state()):
+            state = self._generator.get_state()
+            if torch.equal(self._expected, state):
                 return
+            again = _digest(state) in self._drawn_from
+        if again:
+            raise StowageError(
+                f"{where} draws the random numbers of an earlier op again, as dropout does in what "
+                "torch.utils.checkpoint runs, which a plan cannot hold: set dropout to 0 there"
+            )
         raise StowageError(
-            f"{where} draws random numbers after the generator was seeded or set back, which a plan cannot hold: leave "
-            "the seed alone, and keep dropout out of what torch.utils.checkpoint runs"
+            f"{where} draws random numbers after the generator was seeded, which a plan cannot hold: leave the seed "
+            "alone"
         )
+
+
+def _digest(state: torch.Tensor) -> bytes:
+    return sha256(state.numpy().tobytes()).digest()
