@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,6 @@ from typing import Self
 
 from planner.cancel import Cancelled, CancelToken
 from planner.capture import capture
-from planner.finalizers import without_garbage_collection
 from planner.fit.argument_checks import checked_step
 from planner.fit.failing_sizes import Failure, SizeFailedError, check_not_out_of_memory, refuse
 from planner.graph import Graph
@@ -89,13 +89,14 @@ class CapturedSizes:
         if value not in self._graphs:
             try:
                 step = checked_step(self._make_step(**{self._name: value}))
-                with without_garbage_collection():
-                    graph = capture(step, progress=Progress(lambda *_: self.say(value), self._stop))
+                graph = capture(step, progress=Progress(lambda *_: self.say(value), self._stop))
             except Exception as error:
                 check_not_out_of_memory(f"{self._name}={value}", error)
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
             self._graphs[value] = replace(graph, program=None)  # which keeps the step alive
+            del step, graph
+            gc.collect()  # the cycles of a model, as the search for them is disabled
         return self._graphs[value]
 
     def works(self, value: int) -> bool:

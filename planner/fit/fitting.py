@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.cancel import CancelToken
+from planner.finalizers import without_garbage_collection
 from planner.fit.argument_checks import (
     Values,
     check_search,
@@ -124,7 +125,11 @@ def fit(
     check_search(seed, evaluations)
     budget = checked_budget(machine)
     stop, most = stop or CancelToken(), budget + machine.host_memory_bytes
-    with reporting(progress) as report, CapturedSizes(make_step, name, values, stop, report) as captured:
+    with (
+        without_garbage_collection(),
+        reporting(progress) as report,
+        CapturedSizes(make_step, name, values, stop, report) as captured,
+    ):
 
         def assessor(graphs: SizedGraphs) -> Assessor:
             return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=captured.say)

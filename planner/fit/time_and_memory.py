@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.cancel import CancelToken
-from planner.finalizers import without_garbage_collection
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
 from planner.swap import BudgetTooSmallError, peak_of, search_swaps
@@ -41,7 +40,6 @@ class Needs:
         return self.step_seconds is not None and self.step_seconds <= (1 + slower) * self.ideal_seconds
 
 
-@without_garbage_collection()
 def assess(
     value: int, graph: Graph, machine: Machine, budget: int, least: int, *, evaluations: int | None, seed: int,
     stop: CancelToken, report: Callable[[float], object], any_plan: bool = False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from planner.graph.types import Graph
 
 IntArray = NDArray[np.int32]
+_known: WeakKeyDictionary[Graph, GraphArrays] = WeakKeyDictionary()
 
 
 class Csr(NamedTuple):
@@ -91,7 +93,13 @@ class GraphArrays:
 
 
 def arrays(graph: Graph) -> GraphArrays:
-    """Build the arrays of a graph; the planners call this once per graph."""
+    """The arrays of a graph, built once in its lifetime; do not change them."""
+    if graph not in _known:
+        _known[graph] = _built(graph)
+    return _known[graph]
+
+
+def _built(graph: Graph) -> GraphArrays:
     storages = graph.storages
     live_in = np.array([storage.live_in for storage in storages], np.bool_)
     updated = np.zeros(len(storages), np.bool_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 
 from planner.graph import Graph, Op, Tensor
 
@@ -30,19 +31,27 @@ def op_class(graph: Graph, op: Op) -> OpClass:
     `CONVOLUTION_3X3` are the convolutions that Winograd's algorithm speeds up: kernel 3 by 3, stride 1, one group.
     `DEPTHWISE` convolutions have one input channel per filter. `MEMORY` is everything bound by memory traffic.
     """
-    name = operator(op)
+    return _class_by_name(op.target) or _convolution(graph, op)
+
+
+@cache
+def _class_by_name(target: str) -> OpClass | None:
+    """The class of all ops with an operator; None for convolutions, of which it depends on shapes."""
+    name = _bare(target)
     if name in _MATMULS:
         return OpClass.MATMUL
     if "dot_product" in name or "attention" in name:
         return OpClass.ATTENTION
-    if "convolution" in name or name.startswith("conv"):
-        return _convolution(graph, op)
-    return OpClass.MEMORY
+    return None if "convolution" in name or name.startswith("conv") else OpClass.MEMORY
 
 
 def operator(op: Op) -> str:
     """The operator's bare name: `mm` for `aten.mm.default`."""
-    parts = op.target.split(".")
+    return _bare(op.target)
+
+
+def _bare(target: str) -> str:
+    parts = target.split(".")
     return parts[1] if len(parts) > 1 else parts[0]
 
 
