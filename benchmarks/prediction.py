@@ -2,9 +2,10 @@
 
 The plan, its prediction and its execution share one link, imitated at a bandwidth below what memory allows. PyTorch
 gets all cores but one, so that the copies have one of their own, as they have engines of their own on a GPU. Op times
-are means over the quieter rounds of measuring, so step times are means over the faster half of the steps. Ops are
-measured before and after the steps of each budget, as a computer that others share changes its speed within a minute;
-how far the two are apart is in the column `drift`.
+are means over the quieter rounds of measuring, so step times are means over the faster half of the steps. A computer
+that others share changes its speed within a minute, so each budget has several rounds of steps, and ops are measured
+before and after each. A row is that of the round in the middle, `from` and `to` are the outermost ones, and `drift` is
+the most by which ops took longer or shorter within a round.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", help="models to run; without any, a CNN, a GPT and an LSTM")
     parser.add_argument("--budgets", default="100%,50%,30%", help="of the step's own peak (default 100%%,50%%,30%%)")
-    parser.add_argument("--steps", type=int, default=9, help="steps by each plan (default 9)")
+    parser.add_argument("--rounds", type=int, default=5, help="of steps by each plan (default 5)")
+    parser.add_argument("--steps", type=int, default=4, help="steps in a round (default 4)")
     parser.add_argument("--threads", type=int, default=max((os.cpu_count() or 2) - 1, 1), help="of PyTorch")
     parser.add_argument("--link", type=float, default=4.0, help="GB/s one way; both ways together half as much again")
     arguments = parser.parse_args()
@@ -46,28 +48,45 @@ def main() -> None:
     link = Link(arguments.link * 1e9, 1.5 * arguments.link * 1e9)
     here = replace(machine("cpu"), host_link=link)
     table = Table(title=f"step time on {here.device.name}, {arguments.threads} threads, link {arguments.link:g} GB/s")
-    for column in ("model", "budget", "swapped MiB", "predicted s", "measured s", "off by", "drift", "goal"):
+    for column in (
+        "model",
+        "budget",
+        "swapped MiB",
+        "predicted s",
+        "measured s",
+        "off by",
+        "from",
+        "to",
+        "drift",
+        "goal",
+    ):
         table.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for text in arguments.models or MODELS:
         step = load(text)
         graph = capture(step)
         for budget in arguments.budgets.split(","):
-            before = measure_ops(graph, here, cache=False)  # the cache may have been filled while the machine was busy
-            graph = graph.with_workspaces({op: int(size) for op, size in enumerate(before.workspace_bytes) if size})
+            ops = measure_ops(graph, here, cache=False)  # the cache may have been filled while the machine was busy
+            graph = graph.with_workspaces({op: int(size) for op, size in enumerate(ops.workspace_bytes) if size})
             try:
-                plan = plan_swaps(graph, here, budget, seconds=before.seconds)
+                plan = plan_swaps(graph, here, budget, seconds=ops.seconds)
             except StowageError as error:
-                table.add_row(text, budget, "", "", "", "", "", str(error))
+                table.add_row(text, budget, "", "", "", "", "", "", "", str(error))
                 continue
-            steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).wait().step_seconds[1:])
-            seconds = statistics.fmean(steps[: -(-len(steps) // 2)])
-            after = measure_ops(graph, here, cache=False)
-            predicted = simulate(plan, graph, here, (before.seconds + after.seconds) / 2).seconds
-            drift = 100 * (after.seconds.sum() / before.seconds.sum() - 1)
+            rounds, drift, before = [], 0.0, measure_ops(graph, here, cache=False).seconds
+            for _ in range(arguments.rounds):
+                steps = sorted(run(step, plan, steps=arguments.steps + 1, link_bandwidth=link).wait().step_seconds[1:])
+                measured = statistics.fmean(steps[: -(-len(steps) // 2)])
+                after = measure_ops(graph, here, cache=False).seconds
+                predicted = simulate(plan, graph, here, (before + after) / 2).seconds
+                rounds.append((100 * (predicted / measured - 1), predicted, measured))
+                drift = max(drift, 100 * abs(after.sum() / before.sum() - 1))
+                before = after
+            rounds.sort()
+            off, predicted, measured = rounds[len(rounds) // 2]
             copies = [*plan.swap_outs, *plan.swap_ins]
             swapped = sum(graph.storages[copy.storage].bytes for copy in copies) / 2**20
-            off = 100 * (predicted / seconds - 1)
-            numbers = f"{swapped:.1f}", f"{predicted:.4f}", f"{seconds:.4f}", f"{off:+.1f} %", f"{drift:+.1f} %"
+            apart = [f"{percent:+.1f} %" for percent in (off, rounds[0][0], rounds[-1][0])]
+            numbers = f"{swapped:.1f}", f"{predicted:.4f}", f"{measured:.4f}", *apart, f"{drift:.1f} %"
             table.add_row(text, budget, *numbers, f"{GOAL_PERCENT:g} %")
     Console(width=130).print(table)
 

@@ -5,11 +5,15 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner import profile, zoo
+from planner.capture import capture
 from planner.errors import StowageError
 from planner.graph import GraphBuilder, Kind, Phase
+from planner.machine import op_seconds
 from planner.memory import step_peak
 from planner.plan import plan_to_json, validate
 from planner.swap import plan_swaps, plan_with_baselines, search_swaps
@@ -135,6 +139,15 @@ def test_on_a_slow_link_planning_ahead_takes_less_than_half_the_time_of_swapping
     assert found.bound_seconds > 2 * found.ideal_seconds
     assert found.plan.predicted.seconds < 2 * found.bound_seconds
     assert found.plan.predicted.seconds < found.baselines["on-demand"] / 2
+
+
+def test_a_plan_that_fits_does_not_keep_a_faster_one_from_being_made_to_fit():
+    # the first pass finds plans that are as fast as without a budget, but pack too high, and a slower one that fits
+    step = zoo.load("gpt:layers=6,hidden=2048,heads=16,sequence=2048,batch=16,optimizer=adam")
+    step.autocast = torch.bfloat16
+    graph, gpu = capture(step, progress=False), profile.machine("h100")
+    plan = plan_swaps(graph, gpu, "80%", method="calendar", time_limit=None)
+    assert plan.predicted.seconds <= 1.0001 * float(op_seconds(graph, gpu).sum())
 
 
 def test_inputs_are_never_copied_out_and_workspaces_never_copied():

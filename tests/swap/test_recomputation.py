@@ -77,6 +77,19 @@ def test_plans_for_random_steps_are_valid_and_within_their_budget(step, share):
         assert not (method == "recompute" and (plan.swap_ins or plan.swap_outs))
 
 
+@given(steps(), st.floats(0, 1))
+@settings(max_examples=2 * EFFORT, deadline=None)
+def test_a_plan_that_may_run_ops_again_need_not_do_so(step, share):
+    graph, seconds = step
+    least = least_budget(graph)
+    budget = least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
+    swapped, joint = (
+        plan_swaps(graph, machine(), budget, seconds=seconds, method=method, time_limit=None)
+        for method in ("swap", "joint")
+    )
+    assert joint.predicted.seconds <= 1.0001 * swapped.predicted.seconds
+
+
 def test_all_methods_together_are_no_slower_than_each(graph, found):
     plans = {method: found(method) for method in ("swap", "recompute", "joint", "auto")}
     assert all(validate(plan, graph) == [] for plan in plans.values())
