@@ -22,7 +22,7 @@ _MARKS = (b"@kernel", b"@inlined_kernel")
 
 
 #: Status text while kernels are compiled; the first plan on a computer waits for most of them.
-COMPILING = "compiling the planner, once on this computer"
+COMPILING = "compiling a part of the planner, once on this computer"
 
 
 def kernel(function: Kernel) -> Kernel:

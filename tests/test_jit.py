@@ -56,7 +56,7 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path: 
 
 PLANNED = """
 def heed(share, doing):
-    if doing == "compiling the planner, once on this computer":
+    if doing == "compiling a part of the planner, once on this computer":
         os._exit(7)
 
 graph = planner.capture(zoo.load("mlp:layers=3"))
@@ -66,13 +66,13 @@ SEARCHED = """
 graph = planner.capture(zoo.load("mlp:layers=150"))  # large enough to be laid out by the search's own thread
 search = planner.search_swaps(graph, planner.machine("laptop"), "60%")
 while search.progress.state == "running":
-    if search.progress.doing == "compiling the planner, once on this computer":
+    if search.progress.doing == "compiling a part of the planner, once on this computer":
         os._exit(7)
     time.sleep(0.01)
 """
 SHOWN = """
 def heed(message):
-    if message.content.get("doing") == "compiling the planner, once on this computer":
+    if message.content.get("doing") == "compiling a part of the planner, once on this computer":
         os._exit(7)
 
 session = Session(zoo.load("mlp:layers=3"), machine="laptop", budget="60%")

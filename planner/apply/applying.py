@@ -8,7 +8,7 @@ from planner.apply.hooks.applied import Applied
 from planner.apply.hooks.offloading import OffloadingHooks
 from planner.apply.schedule.absences import absences
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.apply.schedule.live_bytes import peak_bytes, step_peak
+from planner.apply.schedule.live_bytes import largest_working_set, peak_bytes, step_peak
 from planner.apply.schedule.parts import advice, beyond_the_plan, expressed, left_out
 from planner.capture import capture, capture_saved
 from planner.errors import StowageError
@@ -68,8 +68,9 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
         peak_bytes(calls, found.swapped),
         peak_bytes(calls, ()),
         step_bytes=peak.bytes,
-        beyond_the_plan=beyond_the_plan(graph, peak),
+        beyond_the_plan=beyond_the_plan(graph, plan, peak),
         budget_bytes=plan.budget_bytes,
+        least_bytes=largest_working_set(graph),
         advice=instead,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from planner.cancel import Cancelled, CancelToken
+from planner.cancel import Cancelled, CancelToken, uninterrupted
 from planner.capture import capture
 from planner.fit.argument_checks import checked_step
 from planner.fit.failing_sizes import Failure, SizeFailedError, check_not_out_of_memory, refuse
@@ -88,16 +88,22 @@ class CapturedSizes:
             raise self._failed[value]
         if value not in self._graphs:
             try:
-                step = checked_step(self._make_step(**{self._name: value}))
-                graph = capture(step, progress=Progress(lambda *_: self.say(value), self._stop))
+                self._graphs[value] = self._captured(value)
             except Exception as error:
                 check_not_out_of_memory(f"{self._name}={value}", error)
+                for earlier in self._failed.values():
+                    _drop_tracebacks(earlier)
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
-            self._graphs[value] = replace(graph, program=None)  # which keeps the step alive
-            del step, graph
-            gc.collect()  # the cycles of a model, as the search for them is disabled
+            finally:
+                with uninterrupted():  # a Ctrl-C in the callback of a weak reference would be lost
+                    gc.collect()  # the cycles of a model, as the search for them is disabled
         return self._graphs[value]
+
+    def _captured(self, value: int) -> Graph:
+        step = checked_step(self._make_step(**{self._name: value}))
+        graph = capture(step, progress=Progress(lambda *_: self.say(value), self._stop))
+        return replace(graph, program=None)  # which keeps the step alive
 
     def works(self, value: int) -> bool:
         """Whether the step of a value can be made and captured."""
@@ -110,3 +116,12 @@ class CapturedSizes:
         """The first of the values if it failed, and the one after the last if that was tried and failed."""
         ends = self.values[0], self.values[-1] + 1
         return tuple(self._failed[value].failure for value in ends if value in self._failed)
+
+
+def _drop_tracebacks(error: BaseException) -> None:
+    """Let go of the variables of the functions that raised an error and those that it came from, a model among them."""
+    seen: set[int] = set()
+    while id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__ or error

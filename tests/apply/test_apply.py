@@ -1,6 +1,7 @@
 """A plan in ordinary PyTorch training: eager's bits, and the memory that was said."""
 
 import copy
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -114,6 +115,25 @@ def test_what_a_step_takes_beyond_the_whole_of_a_plans_memory_is_said_part_by_pa
     less = format_bytes(plan.budget_bytes - (applied.step_bytes - plan.budget_bytes))
     budget = format_bytes(plan.budget_bytes)
     assert advice.startswith(f"to stay within {budget}, try a plan within {less} or less, or use planner.run")
+
+
+def test_where_no_plan_is_small_enough_for_hooks_the_advice_is_a_run_and_what_stays_is_said():
+    model = nn.Sequential(nn.Embedding(4000, 64), *(nn.Sequential(nn.Linear(64, 64), nn.GELU()) for _ in range(8)))
+    step = planner.TrainStep(
+        model, torch.zeros(16, 64, dtype=torch.int64), loss=lambda model, x: model(x).square().mean(),
+        optimizer=planner.Adam(),
+    )  # fmt: skip
+    graph, gpu = planner.capture(step, progress=False), planner.machine("v100-16gb")
+    with pytest.raises(planner.StowageError, match="allow at least") as refused:
+        planner.plan_swaps(graph, gpu, 4096, progress=False)
+    (least,) = re.findall(r"allow at least (\d+) bytes", str(refused.value))
+    plan = planner.plan_swaps(graph, gpu, int(least), method="swap", time_limit=1, progress=False)
+    applied = planner.apply(plan, step, progress=False)
+    assert applied.step_bytes > plan.budget_bytes
+    assert applied.least_bytes <= int(least)
+    kept = [part for part in applied.beyond_the_plan if part.what.startswith("parameters, optimizer state")]
+    assert sum(part.bytes for part in kept) > 4000 * 64 * 4
+    assert "use planner.run, which keeps to it; hooks cannot do enough of any plan for that" in str(applied)
 
 
 def test_a_smaller_budget_brings_the_step_within_the_larger_one_and_nothing_is_said_to_be_beyond_it():

@@ -1,5 +1,6 @@
 """Sizes that a step does not take at all: a limit of the model is told from one of memory, and no error is hidden."""
 
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -119,6 +120,26 @@ def test_a_first_value_that_was_left_out_is_listed_with_its_error():
     assert "Expected more than 1 value per channel" in found.failed[0].error
     with pytest.raises(StowageError, match=r"^batch=1 fails: .*Expected more than 1 value per channel"):
         planner.fit(make, H100, {"batch": (1, None)}, progress=False)
+
+
+def test_models_of_sizes_that_fail_are_let_go_of():
+    alive, most = weakref.WeakSet(), []
+
+    class Limited(nn.Linear):
+        def forward(self, rows):
+            if len(rows) > 333:
+                raise ValueError("at most 333 rows")
+            return super().forward(rows).mean()
+
+    def make(batch):
+        alive.add(model := Limited(8, 8))
+        most.append(len(alive))
+        return TrainStep(model, torch.ones(batch, 8), loss=lambda model, rows: model(rows))
+
+    found = planner.fit(make, H100, {"batch": (1, None)}, progress=False)
+    assert (found.at_all.value, found.stopped_by_model) == (333, True)
+    assert len(most) > 10
+    assert max(most) <= 3
 
 
 def test_too_little_memory_on_this_computer_is_not_taken_for_a_limit_of_the_model():

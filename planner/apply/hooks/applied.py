@@ -26,7 +26,8 @@ class Applied:
         step_bytes: the most bytes that the whole step is expected to have on the device, with parameters, gradients,
             optimizer state and temporaries; what PyTorch's allocator adds is not counted.
         budget_bytes: of the plan.
-        beyond_the_plan: what is on the device at that moment although the plan has freed it by then.
+        least_bytes: what the op that works on most works on; no plan has a budget below.
+        beyond_the_plan: what is on the device at that moment although the plan has freed it or swaps it.
         advice: what to do where nothing of the plan is followed; empty otherwise.
     """
 
@@ -40,13 +41,14 @@ class Applied:
         *,
         step_bytes: int,
         budget_bytes: int,
+        least_bytes: int = 0,
         beyond_the_plan: tuple[AppliedPart, ...] = (),
         advice: str = "",
     ) -> None:
         self.expressed, self.left_out = expressed, left_out
         self.peak_bytes, self.unswapped_bytes = peak_bytes, unswapped_bytes
         self.step_bytes, self.budget_bytes, self.advice = step_bytes, budget_bytes, advice
-        self.beyond_the_plan = beyond_the_plan
+        self.beyond_the_plan, self.least_bytes = beyond_the_plan, least_bytes
         self._hooks, self._entered, self._closed = hooks, saved_tensors_hooks(hooks.pack, hooks.unpack), False
 
     @property
@@ -85,5 +87,7 @@ class Applied:
     def _how_to_stay_within(self) -> str:
         """What to do where a plan is followed and the step is still expected to take more than its budget."""
         less = 2 * self.budget_bytes - self.step_bytes  # by as much as it is over
-        budget, within = format_bytes(self.budget_bytes), f"{format_bytes(less)} or less" if less > 0 else "less"
-        return f"to stay within {budget}, try a plan within {within}, or use planner.run, which keeps to it"
+        budget, run = format_bytes(self.budget_bytes), "use planner.run, which keeps to it"
+        if less < self.least_bytes:
+            return f"to stay within {budget}, {run}; hooks cannot do enough of any plan for that"
+        return f"to stay within {budget}, try a plan within {format_bytes(less)} or less, or {run}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.apply.schedule.absences import Absence
 from planner.apply.schedule.hook_calls import HookCalls
-from planner.graph import Graph
+from planner.graph import Graph, arrays
 from planner.memory import lifetimes
 
 
@@ -48,11 +48,13 @@ class StepPeak:
         bytes: on the device.
         reused: storages whose memory a plan makes a result in at that op, while PyTorch makes it in other memory.
         held: storages that autograd holds there beyond their last use, when a plan has freed them.
+        left: storages there of which hooks know nothing, as autograd does not save them.
     """
 
     bytes: int
     reused: frozenset[int]
     held: frozenset[int]
+    left: frozenset[int]
 
 
 def step_peak(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> StepPeak:
@@ -89,12 +91,29 @@ def step_peak(graph: Graph, calls: HookCalls, absences: Iterable[Absence]) -> St
     for reusing in np.flatnonzero(life.reused_buffer >= 0):  # PyTorch makes the output before it frees the input
         live[life.birth[reusing]] += sizes[life.reused_buffer[reusing]]
     if not ops:
-        return StepPeak(0, frozenset(), frozenset())
+        return StepPeak(0, frozenset(), frozenset(), frozenset())
     peak = int(live.argmax())
     reused = life.reused_buffer[(life.reused_buffer >= 0) & (life.birth == peak)]
     gone_then = {storage for storage, gone in away if peak in gone}
     held_then = {storage for storage, span in held.items() if peak in span} - gone_then
-    return StepPeak(int(live[peak]), frozenset(reused.tolist()), frozenset(held_then))
+    there = np.flatnonzero((life.birth <= peak) & (peak < ends) & (sizes > 0)).tolist()
+    left = frozenset(there) - calls.members.keys()
+    return StepPeak(int(live[peak]), frozenset(reused.tolist()), frozenset(held_then), left)
+
+
+def largest_working_set(graph: Graph) -> int:
+    """Bytes of the storages that the op that works on most works on, below which no plan has a budget.
+
+    An output that may be made in the memory of an input is not counted beside it.
+
+    Args:
+        graph: of the step.
+    """
+    found = arrays(graph)
+    touches, _ = found.touches()
+    touched = np.add.reduceat(np.append(found.bytes[touches.items], 0), touches.start[:-1])
+    reusing = np.where((np.diff(found.overwrites.start) > 0) & (found.creates >= 0), found.bytes[found.creates], 0)
+    return int((np.where(np.diff(touches.start) > 0, touched, 0) - reusing).max(initial=0))
 
 
 def _ops_run(calls: HookCalls, call: int, ops: int) -> int:

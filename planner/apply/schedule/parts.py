@@ -9,7 +9,7 @@ from planner.apply.schedule.absences import SavedAbsences
 from planner.apply.schedule.hook_calls import HookCalls
 from planner.apply.schedule.live_bytes import StepPeak
 from planner.graph import PERSISTENT, Graph, Kind
-from planner.plan import PlanIndex
+from planner.plan import PlanIndex, SwapPlan
 from planner.units import format_bytes, several
 
 _NAMES = {
@@ -81,14 +81,17 @@ def left_out(graph: Graph, index: PlanIndex, calls: HookCalls, found: SavedAbsen
     return tuple(parts)
 
 
-def beyond_the_plan(graph: Graph, peak: StepPeak) -> tuple[AppliedPart, ...]:
-    """What the whole step has on the device at its peak although the plan would not.
+def beyond_the_plan(graph: Graph, plan: SwapPlan, peak: StepPeak) -> tuple[AppliedPart, ...]:
+    """What the whole step has on the device at its peak although the plan has freed it, or swaps it.
 
     Args:
         graph: of the step.
+        plan: which is applied.
         peak: of the step in ordinary PyTorch.
     """
+    moved = {copy.storage for copy in plan.swap_ins} | {copy.storage for copy in plan.swap_outs}
     return (
+        *_part("parameters, optimizer state and others that the plan swaps and hooks do not", graph, peak.left & moved),
         *_part(
             "inputs whose memory the plan makes a result in, and PyTorch frees after it is made", graph, peak.reused
         ),
