@@ -117,7 +117,7 @@ def test_figures_stripe_what_runs_again_and_say_so(theme: str) -> None:
 def test_a_plan_of_the_planner_is_drawn_with_all_that_runs_again() -> None:
     graph = real(GPT)[1]
     gpu = planner.machine("h200")
-    made = search_swaps(graph, gpu, "40%", method="joint", time_limit=None, evaluations=40).wait(progress=False)
+    made = search_swaps(graph, gpu, "40%", method="joint", time_limit=None, evaluations=200).wait(progress=False)
     info = get_streams(graph, made)
     assert info.again.sum() == len(made.order) - len(graph.ops) > 0
     assert {graph.ops[op].phase for op in info.op[info.again]} == {graph.ops[MAKE].phase}
