@@ -60,12 +60,17 @@ def found(graph):
     return cache(lambda method: plan_swaps(graph, planner.machine("h200"), "40%", method=method, time_limit=None))
 
 
+def budget_at(graph, share):
+    """A budget between the least one and what the step takes."""
+    least = least_budget(graph)
+    return least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
+
+
 @given(steps(), st.floats(0, 1))
 @settings(max_examples=8 * EFFORT, deadline=None)
 def test_plans_for_random_steps_are_valid_and_within_their_budget(step, share):
     graph, seconds = step
-    least = least_budget(graph)
-    budget = least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
+    budget = budget_at(graph, share)
     for method in ("recompute", "joint"):
         try:
             plan = plan_swaps(graph, machine(), budget, seconds=seconds, method=method, time_limit=0.2)
@@ -81,8 +86,7 @@ def test_plans_for_random_steps_are_valid_and_within_their_budget(step, share):
 @settings(max_examples=2 * EFFORT, deadline=None)
 def test_a_plan_that_may_run_ops_again_need_not_do_so(step, share):
     graph, seconds = step
-    least = least_budget(graph)
-    budget = least + int(share * max(0, step_peak(graph, ALIGNMENT) - least))
+    budget = budget_at(graph, share)
     swapped, joint = (
         plan_swaps(graph, machine(), budget, seconds=seconds, method=method, time_limit=None)
         for method in ("swap", "joint")
