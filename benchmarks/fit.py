@@ -74,7 +74,7 @@ def made(model: str) -> tuple[Callable[..., TrainStep], Sequence[int]]:
 
 def shrunk(machine: Machine, largest: TrainStep) -> Machine:
     """A machine with half of the memory that a step takes unswapped, beside the reserve."""
-    peak = planner.swap.peak_of(planner.capture(largest, progress=False), machine.device.alignment)
+    peak = planner.swap.peak_of(planner.capture(largest, device="cuda", progress=False), machine.device.alignment)
     device = replace(
         machine.device, memory_bytes=peak // 2 + machine.device.memory_bytes - planner.fit.usable_bytes(machine)
     )
@@ -85,7 +85,7 @@ def every(make: Callable[..., TrainStep], values: Sequence[int], machine: Machin
     """The largest value unswapped, at full speed, at most 10 and 50 % slower, and at all; by trying each."""
     memory, unswapped, times = planner.fit.usable_bytes(machine), dict[int, bool](), dict[int, float]()
     for value in values:
-        graph = planner.capture(make(batch=value), progress=False)
+        graph = planner.capture(make(batch=value), device="cuda", progress=False)
         unswapped[value] = planner.swap.peak_of(graph, machine.device.alignment) <= memory
         try:
             plan = planner.plan_swaps(

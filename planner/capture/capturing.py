@@ -16,7 +16,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
-from planner.program import backend_of, reading_changed
+from planner.program import capturing_backend, reading_changed
 from planner.progress import ShowProgress, reporting
 from planner.step import CaptureGuards, Form, Scalars, Step, check_optimizer, guard_change, tensor_leaves
 
@@ -47,12 +47,7 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
     """
     if not isinstance(step, Step):
         raise StowageError(f"a {type(step).__name__} cannot be captured: give a TrainStep or an InferenceStep")
-    backend = backend_of(device)
-    if missing := backend.missing():
-        raise StowageError(
-            f"a step cannot be captured for {device} here, because {missing}; captured for the CPU, it can be planned "
-            "for any machine"
-        )
+    backend = capturing_backend(device)
     refuse_meta_default()
     with reporting(progress) as report, global_state_lock(lambda: report(0.0, "waiting for another capture or run")):
         found = _known(step, device)

@@ -11,7 +11,7 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, fingerprint
 from planner.guards import undisturbed
-from planner.program import backend_of
+from planner.program import capturing_backend
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
 
@@ -30,7 +30,7 @@ def capture_saved(
     Raises:
         StowageError: the step cannot be captured, or not while hooks look at what it saves.
     """
-    backend = backend_of(device)
+    backend = capturing_backend(device)
     with reporting(progress) as report, global_state_lock(lambda: report(0.0, "waiting for another capture or run")):
         whole, log = Progress(report), SavedTensorLog()
         graph = capture(step, device=device, progress=whole.part(0.0, 0.5))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from planner.cli.output import OutputFile, examples, json_option, show
+from planner.cli.output import OutputFile, device_option, examples, json_option, show
 from planner.progress import reporting
 
 #: Lines of code, and tensors, that the table names.
@@ -18,8 +18,9 @@ _NAMED = 5
 )
 @click.argument("model")
 @click.option("--out", type=OutputFile(), default=None, help="Write the graph as JSON here.")
+@device_option
 @json_option
-def command(model: str, out: str | None, as_json: bool) -> None:
+def command(model: str, captured_for: str, out: str | None, as_json: bool) -> None:
     """Capture the whole step of MODEL (forward, backward, optimizer) as a graph, without allocating the model.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
@@ -46,7 +47,7 @@ def command(model: str, out: str | None, as_json: bool) -> None:
     step = zoo.load(model)
     with reporting(True) as report:
         started = time.perf_counter()
-        graph = capture(step, progress=report)
+        graph = capture(step, device=captured_for, progress=report)
         seconds = time.perf_counter() - started
     if out is not None:
         graphs.save(graph, out)

@@ -43,6 +43,13 @@ class Phrases(tuple[str, ...]):
         return "\n".join(lines)
 
 
+device_option = click.option(
+    "--device",
+    "captured_for",
+    default="cpu",
+    show_default=True,
+    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, examples, json_option, show, show_lines
+from planner.cli.output import OutputFile, device_option, examples, json_option, show, show_lines
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.plan import PlanSummary, save_plan, save_trace
@@ -81,10 +81,12 @@ _BOUND_SECONDS = 3.0
 @click.option(
     "--op-times", type=click.Path(), default=None, help="A trace of torch.profiler, for times in place of the roofline."
 )
+@device_option
 @json_option
 def command(
     model: str,
     machine_name: str,
+    captured_for: str,
     budget: str | None,
     host_budget: str | None,
     seconds: float,
@@ -148,7 +150,7 @@ def command(
         )
     step = zoo.load(model)
     with reporting(True) as report:
-        ready = prepare(step, device, progress=report, remeasure=remeasure, trace=op_times)
+        ready = prepare(step, device, captured_for=captured_for, progress=report, remeasure=remeasure, trace=op_times)
         report(0.0, "laying out the graph")
         search = search_swaps(
             ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,

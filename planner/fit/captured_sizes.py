@@ -27,6 +27,7 @@ class CapturedSizes:
         make_step: called with a value by the argument's name; returns a step.
         name: of the argument.
         values: those that are asked about, ascending.
+        device: the type of device whose ops steps are captured with.
         stop: checked before each capture, and by it.
         report: called with the share done, from 0 to 1, and a status text.
 
@@ -35,11 +36,12 @@ class CapturedSizes:
     """
 
     def __init__(
-        self, make_step: Callable[..., Step], name: str, values: Sequence[int], stop: CancelToken,
-        report: Callable[[float, str], object],
+        self, make_step: Callable[..., Step], name: str, values: Sequence[int], device: str,
+        stop: CancelToken, report: Callable[[float, str], object],
     ) -> None:  # fmt: skip
         self.values = values
-        self._make_step, self._name, self._stop, self._report = make_step, name, stop, report
+        self._make_step, self._name, self._device = make_step, name, device
+        self._stop, self._report = stop, report
         self._graphs: dict[int, Graph] = {}
         self._failed: dict[int, SizeFailedError] = {}
         self._found: list[str] = []
@@ -102,7 +104,7 @@ class CapturedSizes:
 
     def _captured(self, value: int) -> Graph:
         step = checked_step(self._make_step(**{self._name: value}))
-        graph = capture(step, progress=Progress(lambda *_: self.say(value), self._stop))
+        graph = capture(step, device=self._device, progress=Progress(lambda *_: self.say(value), self._stop))
         return replace(graph, program=None)  # which keeps the step alive
 
     def works(self, value: int) -> bool:

@@ -23,7 +23,7 @@ from planner.fit.reserve import Reserve, reserve_of
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 from planner.graph import Graph
-from planner.machine import Machine
+from planner.machine import Machine, approximation
 from planner.progress import ShowProgress, reporting
 from planner.step import Step
 from planner.units import format_bytes
@@ -50,6 +50,7 @@ class Fit:
         asked: all values that were asked about; of a range without a last value, those up to the first that does not
             fit, by doubling, or up to the last that the step takes.
         stopped_by_host: whether the next larger value than that of `at_all` has a plan if the host has memory enough.
+        approximate: in what an answer found on the machine itself may differ, in a sentence; empty where in nothing.
         failed: values that the step does not take, whatever memory the machine has: the one after the last, where that
             ends a range without a last value, and the first, where it was left out.
     """
@@ -65,6 +66,7 @@ class Fit:
     tried: tuple[Needs, ...]
     asked: Sequence[int]
     stopped_by_host: bool = False
+    approximate: str = ""
     failed: tuple[Failure, ...] = ()
 
     def __repr__(self) -> str:
@@ -85,6 +87,7 @@ def fit(
     machine: Machine,
     over: Mapping[str, Values],
     *,
+    device: str | None = None,
     slower: str | Sequence[str] = ("10%", "50%"),
     evaluations: int | None = None,
     seed: int = 0,
@@ -107,6 +110,8 @@ def fit(
         over: the argument's name and its values, ascending: `{"batch": range(1, 65)}`. `{"batch": (1, None)}` has no
             last value: 1 is doubled until a value does not fit, up to which all are asked about; where the step does
             not take a value, as beyond the positions of a language model, up to the last one that it takes.
+        device: the type of device whose ops the step is captured with, `"cpu"` or `"cuda"`, which need not be there;
+            None for that of the machine.
         slower: how much slower than with infinite memory a step may be, such as `"10%"`.
         evaluations: plans timed for each value; None to run the portfolio of eviction passes to its end.
         seed: for random choices.
@@ -128,7 +133,7 @@ def fit(
     with (
         without_garbage_collection(),
         reporting(progress) as report,
-        CapturedSizes(make_step, name, values, stop, report) as captured,
+        CapturedSizes(make_step, name, values, device or machine.device.kind, stop, report) as captured,
     ):
 
         def assessor(graphs: SizedGraphs) -> Assessor:
@@ -163,7 +168,8 @@ def fit(
         by_host = larger < len(values) and sizes.is_stopped_by_host(values[larger])
     return Fit(
         name, machine.name, budget, reserve_of(machine.device), unswapped, full_speed,
-        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), values, by_host, captured.failed,
+        dict(zip(shares, others, strict=True)), at_all, sizes.tried(), values, by_host,
+        approximation(captured.graph_of(next(iter(captured))), machine), captured.failed,
     )  # fmt: skip
 
 

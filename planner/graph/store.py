@@ -31,6 +31,7 @@ def to_json(graph: Graph) -> str:
             "version": VERSION,
             "name": graph.name,
             "device": graph.device,
+            **({"approximate": True} if graph.approximate else {}),
             **({"outside_bytes": graph.outside_bytes} if graph.outside_bytes else {}),
             "modules": dict(graph.modules),
             "outputs": graph.outputs,
@@ -67,6 +68,7 @@ def from_json(text: str) -> Graph:
             outputs=_ints(data["outputs"]),
             modules={path: _text(kind) for path, kind in data["modules"].items()},
             device=_text(data["device"]),
+            approximate=_flag(data.get("approximate", False)),
             outside_bytes=_int(data.get("outside_bytes", 0)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -154,11 +156,9 @@ def _op(row: list[Any]) -> Op:
         identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random,
         overwrites, workspace, first_run_only,
     ) = row  # fmt: skip
-    if not isinstance(random, bool):
-        raise TypeError(f"{random!r} is neither true nor false")
     return Op(
         _int(identity), _text(name), _text(target), _ints(inputs), _ints(outputs), _text(attributes), Phase(phase),
-        _text(module), _text(source), _int(flops), _int(moved), random, _ints(overwrites), _int(workspace),
+        _text(module), _text(source), _int(flops), _int(moved), _flag(random), _ints(overwrites), _int(workspace),
         _ints(first_run_only),
     )  # fmt: skip
 
@@ -172,6 +172,12 @@ def _ints(values: list[Any]) -> tuple[int, ...]:
 def _int(value: Any) -> int:
     if type(value) is not int:
         raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
     return value
 
 

@@ -123,6 +123,7 @@ class Graph:
         outputs: tensors the step returns, the loss first; they are valid when the step ends.
         modules: class name by module path; the root's path is `""`.
         device: PyTorch's name of the type of device that it was captured for.
+        approximate: whether it was captured without such a device, whose kernels may keep other bytes.
         outside_bytes: the most device memory that is taken outside of a plan's arena at once: by the scratch memory of
             an op, and by what libraries keep; where scratch memory lies there, ops have no workspaces.
         program: the executable program; never written to a file, pickled or copied with the graph.
@@ -135,6 +136,7 @@ class Graph:
     outputs: tuple[int, ...] = ()
     modules: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     device: str = "cpu"
+    approximate: bool = False
     program: Any = field(default=None)
     outside_bytes: int = 0
 
@@ -147,8 +149,8 @@ class Graph:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy without the program, as files are written, because it belongs to a live step."""
         return Graph, (
-            self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules), self.device, None,
-            self.outside_bytes,
+            self.name, self.ops, self.tensors, self.storages, self.outputs, dict(self.modules), self.device,
+            self.approximate, None, self.outside_bytes,
         )  # fmt: skip
 
     @cached_property

@@ -38,6 +38,7 @@ class LeverRow:
         parts: the names of the levers of a pair; empty for a single lever.
         plan: what is swapped and recomputed; None without.
         make_step: makes the changed step.
+        device: the type of device whose ops it is captured with.
     """
 
     name: str
@@ -50,6 +51,7 @@ class LeverRow:
     parts: tuple[str, ...]
     plan: SwapPlan | None
     make_step: Callable[[], Step]
+    device: str
 
     def __repr__(self) -> str:
         """One line, without the function that makes the step."""
@@ -69,7 +71,7 @@ class LeverRow:
         Raises:
             StowageError: the step cannot be captured any more.
         """
-        return capture(self.step, progress=False)
+        return capture(self.step, device=self.device, progress=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Levers:
         unit: what is counted per second: `"rows"` of the batch, along dimension 0, or whole `"batches"`.
         rows: the given step first, then single levers, then pairs.
         unchangeable: the levers that the step does not have.
+        approximate: in what rows found on the machine itself may differ, in a sentence; empty where in nothing.
     """
 
     name: str
@@ -105,6 +108,7 @@ class Levers:
     unit: str
     rows: tuple[LeverRow, ...]
     unchangeable: tuple[Unchangeable, ...]
+    approximate: str
 
     def __getitem__(self, name: str) -> LeverRow:
         """The row of that name.

@@ -19,7 +19,7 @@ from planner.levers.lever_catalogue import Lever, batch_rows, single_levers
 from planner.levers.lever_rows import LeverRow, Levers, Numbers, Unchangeable
 from planner.levers.step_recipe import StepRecipe
 from planner.levers.swap_and_recompute import EVALUATIONS, planned_rows
-from planner.machine import Machine, op_seconds
+from planner.machine import Machine, approximation, op_seconds
 from planner.memory import parse_budget
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import InferenceStep, Step, TrainStep
@@ -39,6 +39,7 @@ def levers(
     machine: Machine,
     *,
     budget: str | int | None = None,
+    device: str = "cpu",
     evaluations: int = EVALUATIONS,
     seed: int = 0,
     progress: ShowProgress = True,
@@ -55,6 +56,7 @@ def levers(
         machine: its device memory, without what a process takes beside the step, is the limit.
         budget: device memory for the step, beside what a process takes: bytes, or text such as `"6GiB"` or `"50%"` of
             what the given step takes unswapped; None for all that the machine's device has.
+        device: the type of device whose ops the steps are captured with, `"cpu"` or `"cuda"`, which need not be there.
         evaluations: plans that each search times.
         seed: for random choices.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
@@ -71,12 +73,12 @@ def levers(
     stop = stop or CancelToken()
     with reporting(progress) as shown:
         report = Progress(shown, stop)
-        graph = capture(step, progress=report.part(0.0, 0.05, "as given"))
+        graph = capture(step, device=device, progress=report.part(0.0, 0.05, "as given"))
         if budget is not None:
             limit = parse_budget(budget, peak_of(graph, machine.device.alignment, stop))
         recipe = StepRecipe.of(step)
         rows = batch_rows(recipe)
-        measure = _Measurement(machine, limit, rows or 1, recipe, stop)
+        measure = _Measurement(machine, device, limit, rows or 1, recipe, stop)
         as_given = measure.row("as given", "nothing", Numbers.SAME, graph, lambda: step)
         levers, unchangeable = _possible(recipe, graph)
         singles: dict[Lever, LeverRow] = {}
@@ -101,7 +103,7 @@ def levers(
         report(1.0, "done")
     unit = "batches" if rows is None else "rows"
     found_rows = (as_given, *singles.values(), *plans, *pairs)
-    return Levers(graph.name, machine.name, limit, unit, found_rows, tuple(unchangeable))
+    return Levers(graph.name, machine.name, limit, unit, found_rows, tuple(unchangeable), approximation(graph, machine))
 
 
 def _part(report: Progress, begin: float, end: float, number: int, count: int, doing: str) -> Progress:
@@ -113,8 +115,11 @@ def _part(report: Progress, begin: float, end: float, number: int, count: int, d
 class _Measurement:
     """Captures changed steps and makes their rows."""
 
-    def __init__(self, machine: Machine, budget: int, rows: int, recipe: StepRecipe, stop: CancelToken) -> None:
-        self._machine, self._budget, self._rows, self._recipe, self._stop = machine, budget, rows, recipe, stop
+    def __init__(
+        self, machine: Machine, device: str, budget: int, rows: int, recipe: StepRecipe, stop: CancelToken
+    ) -> None:
+        self._machine, self._device, self._budget, self._rows = machine, device, budget, rows
+        self._recipe, self._stop = recipe, stop
 
     def lever(self, changes: tuple[Lever, ...], report: Progress) -> LeverRow | Unchangeable:
         """The row of one lever, or of several together; why not, if the step does not allow it."""
@@ -123,7 +128,7 @@ class _Measurement:
         try:
             for lever in changes:
                 recipe = lever.apply(recipe)
-            graph = capture(recipe.build(), progress=report)
+            graph = capture(recipe.build(), device=self._device, progress=report)
         except StowageError as error:
             instead = dict.fromkeys(lever.otherwise for lever in changes if lever.otherwise)
             return Unchangeable(name, "; ".join([str(error), *instead]))
@@ -140,7 +145,7 @@ class _Measurement:
         peak = peak_of(graph, self._machine.device.alignment, self._stop)
         seconds = float(op_seconds(graph, self._machine).sum())
         speed = rows * self._rows / seconds
-        return LeverRow(name, change, peak, seconds, speed, peak <= self._budget, numbers, (), None, make)
+        return LeverRow(name, change, peak, seconds, speed, peak <= self._budget, numbers, (), None, make, self._device)
 
 
 def _possible(recipe: StepRecipe, graph: Graph) -> tuple[list[Lever], list[Unchangeable]]:

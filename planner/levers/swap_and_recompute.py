@@ -76,13 +76,13 @@ def planned_rows(
         if able:
             best = min(able, key=lambda one: plans[one].predicted.seconds)
             only = f"; the fastest plan found only {_EITHER[best]}" if best != method else ""
-            found.append(_row(step, plans[best], name, change + only, budget, rows))
+            found.append(_row(step, graph, plans[best], name, change + only, budget, rows))
         else:
             found.append(Unchangeable(name, reason))
     return found
 
 
-def _row(step: Step, plan: SwapPlan, name: str, change: str, budget: int, rows: int) -> LeverRow:
+def _row(step: Step, graph: Graph, plan: SwapPlan, name: str, change: str, budget: int, rows: int) -> LeverRow:
     seconds = plan.predicted.seconds
     return LeverRow(
         name,
@@ -95,4 +95,5 @@ def _row(step: Step, plan: SwapPlan, name: str, change: str, budget: int, rows: 
         (),
         plan,
         lambda: step,
+        graph.device,
     )

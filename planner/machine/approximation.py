@@ -13,10 +13,20 @@ def approximation(graph: Graph, machine: Machine) -> str:
         graph: of the step.
         machine: that it is planned for.
     """
-    if graph.device == machine.device.kind:
-        return ""
-    here, there = ("the CPU", "a GPU") if graph.device == "cpu" else ("a GPU", "a CPU")
-    return (
-        f"the step was captured for {here}: kernels of {there}, above all of attention and of convolutions, may keep "
-        "other bytes; plan again there before you run"
-    )
+    if graph.device != machine.device.kind:
+        return _OF_THE_CPU if graph.device == "cpu" else _OF_A_GPU
+    return _ABSENT if graph.approximate else ""
+
+
+_OF_THE_CPU = (
+    "the step was captured for the CPU: kernels of a GPU, above all of attention and dropout, and its autocast keep "
+    "other bytes; capture it for one, by device cuda, which needs none, and plan again there before you run"
+)
+_OF_A_GPU = (
+    "the step was captured for a GPU: kernels of a CPU, above all of attention and dropout, and its autocast keep "
+    "other bytes; plan again there before you run"
+)
+_ABSENT = (
+    "the step was captured without a GPU: kernels of cuDNN may keep other bytes there, and recurrent layers do; plan "
+    "again there before you run"
+)

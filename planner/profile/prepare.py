@@ -50,6 +50,7 @@ def prepare(
     step: Step | Graph,
     machine: str | Machine,
     *,
+    captured_for: str = "cpu",
     progress: ShowProgress = True,
     remeasure: bool = False,
     trace: str | Path | None = None,
@@ -60,6 +61,7 @@ def prepare(
     Args:
         step: the step, or its graph as `capture` returns it.
         machine: the machine to plan for, or its name.
+        captured_for: the type of device whose ops a step is captured with, as the `device` of `capture`.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
             status text.
         remeasure: measure again the ops whose costs are cached on disk.
@@ -76,7 +78,7 @@ def prepare(
         if not isinstance(machine, Machine):
             name, known = machine, whole.part(0.0, _KNOWN)
             machine = _interruptibly(lambda: machine_by_name(name, progress=known), stop)
-        graph = step if isinstance(step, Graph) else _captured(step, whole.part(_KNOWN, _CAPTURED))
+        graph = step if isinstance(step, Graph) else _captured(step, captured_for, whole.part(_KNOWN, _CAPTURED))
         if not is_attached(machine, graph.device):
             times = op_seconds(graph, machine) if trace is None else trace_seconds(trace, graph, machine).seconds
             return PreparedStep(graph, machine, times)
@@ -91,10 +93,10 @@ def prepare(
     return PreparedStep(backend.with_scratch(graph, needed, backend.library_bytes()), machine, measured.seconds)
 
 
-def _captured(step: Step, progress: Progress) -> Graph:
+def _captured(step: Step, device: str, progress: Progress) -> Graph:
     from planner.capture import capture  # not to look up a machine
 
-    return capture(step, progress=progress)
+    return capture(step, device=device, progress=progress)
 
 
 def _interruptibly(work: Callable[[], T], stop: CancelToken | None) -> T:

@@ -3,7 +3,7 @@
 from planner.program.argument_references import ScalarRef, TensorRef
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.kernels.backend import Backend
-from planner.program.kernels.backend_registry import backend_of
+from planner.program.kernels.backend_registry import backend_of, capturing_backend
 from planner.program.kernels.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -67,6 +67,7 @@ __all__ = [
     "as_default",
     "backend_of",
     "bind",
+    "capturing_backend",
     "clone_with_alignment",
     "collective_scratch",
     "communicate_by",

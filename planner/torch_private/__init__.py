@@ -3,17 +3,20 @@
 from planner.torch_private.autograd import backward_node, backward_sequence, forward_sequence, saved_tensors_hooks
 from planner.torch_private.dispatch import (
     Autocast,
+    Continuation,
     TorchDispatchMode,
     autocast_as,
     autocast_enabled,
     autocast_settings,
     autocasting,
+    below_autograd,
     default_device,
     in_capture,
     no_modes,
     overriding,
     plainly,
     user_modes,
+    without_autocast,
 )
 from planner.torch_private.fake_calls import fake_call, import_compiler
 from planner.torch_private.fake_tensors import (
@@ -60,7 +63,7 @@ from planner.torch_private.optimizers import (
     update_scale,
 )
 from planner.torch_private.rendezvous_stores import Store, default_store, prefix_store, tcp_store
-from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid
+from planner.torch_private.result_strides import BATCH_NORMALISATIONS, plainly_laid, suggested
 from planner.torch_private.tensors import (
     allocations,
     layout_guard,
@@ -83,6 +86,7 @@ __all__ = [
     "READS",
     "UNSUPPORTED",
     "Autocast",
+    "Continuation",
     "FakeTensor",
     "FakeTensorMode",
     "FakeTensors",
@@ -98,6 +102,7 @@ __all__ = [
     "backward_node",
     "backward_sequence",
     "begin_iteration",
+    "below_autograd",
     "default_device",
     "default_generator",
     "default_store",
@@ -133,6 +138,7 @@ __all__ = [
     "schema",
     "storage_holders",
     "storage_identity",
+    "suggested",
     "tables",
     "tcp_store",
     "tensors",
@@ -142,4 +148,5 @@ __all__ = [
     "user_modes",
     "version",
     "watching_tensor_hooks",
+    "without_autocast",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -14,11 +14,13 @@ from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
 __all__ = [
     "Autocast",
+    "Continuation",
     "TorchDispatchMode",
     "autocast_as",
     "autocast_enabled",
     "autocast_settings",
     "autocasting",
+    "below_autograd",
     "default_device",
     "function_modes",
     "in_capture",
@@ -26,10 +28,12 @@ __all__ = [
     "overriding",
     "plainly",
     "user_modes",
+    "without_autocast",
 ]  # fmt: skip
 
 #: The types of device that steps are captured for, each with an autocast of its own.
 _DEVICES = ("cpu", "cuda")
+_AUTOCASTS = (torch._C.DispatchKey.AutocastCPU, torch._C.DispatchKey.AutocastCUDA)
 
 
 def in_capture(thread: int, mode: TorchDispatchMode) -> bool:
@@ -65,9 +69,7 @@ def overriding(kernels: Mapping[OpOverload, Callable[..., Any]], mode: TorchDisp
 
     def answered(target: OpOverload, kernel: Callable[..., Any]) -> Callable[..., Any]:
         def answer(keys: Any, *args: Any, **kwargs: Any) -> Any:
-            def go_on(*args: Any, **kwargs: Any) -> Any:
-                return target.redispatch(keys & beyond, *args, **kwargs)
-
+            go_on = Continuation(target, keys & beyond)
             return (kernel if in_capture(thread, mode) else _plainly)(go_on, *args, **kwargs)
 
         return answer
@@ -81,6 +83,29 @@ def overriding(kernels: Mapping[OpOverload, Callable[..., Any]], mode: TorchDisp
         library._destroy()
 
 
+class Continuation:
+    """Continues a call of an operator without its override.
+
+    Args:
+        target: the operator.
+        keys: of the kernels that follow.
+    """
+
+    def __init__(self, target: OpOverload, keys: Any) -> None:
+        self.target, self._keys = target, keys
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it as autocast has it, if that is enabled."""
+        return self.target.redispatch(self._keys, *args, **kwargs)
+
+    def past_autocast(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with these arguments; what it is made of is called as autocast has it."""
+        keys = self._keys
+        for autocast in _AUTOCASTS:
+            keys = keys.remove(autocast)
+        return self.target.redispatch(keys, *args, **kwargs)
+
+
 def _plainly(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return go_on(*args, **kwargs)
 
@@ -89,8 +114,7 @@ def _plainly(go_on: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def plainly() -> Iterator[None]:
     """Run kernels without modes, derivatives and autocast."""
     modes = no_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
-    autocast = autocast_as([Autocast(False, setting.dtype) for setting in autocast_settings()])
-    with modes, autocast, torch._C.DisableTorchFunction(), torch.no_grad():
+    with modes, without_autocast(), torch._C.DisableTorchFunction(), torch.no_grad():
         yield
 
 
@@ -109,6 +133,12 @@ def autocast_settings() -> tuple[Autocast, ...]:
 def autocast_enabled() -> bool:
     """Whether any autocast is enabled in this thread."""
     return any(torch.is_autocast_enabled(one) for one in _DEVICES)
+
+
+def below_autograd() -> AbstractContextManager[None]:
+    """Call operators without their derivatives, and without making them of others for the sake of those."""
+    guard: AbstractContextManager[None] = torch._C._AutoDispatchBelowAutograd()
+    return guard
 
 
 def autocasting() -> bool:
@@ -130,6 +160,11 @@ def autocast_as(settings: Sequence[Autocast], *, caching: bool | None = None) ->
             if wanted.enabled or present.enabled:
                 stack.enter_context(torch.autocast(device, wanted.dtype, wanted.enabled, caching))
         yield
+
+
+def without_autocast() -> AbstractContextManager[None]:
+    """Disable the autocast of every type of device for a block."""
+    return autocast_as([Autocast(False, setting.dtype) for setting in autocast_settings()])
 
 
 def function_modes() -> int:

@@ -16,13 +16,14 @@ from planner.torch_private.onednn_lstm_workspace import measured_workspace_bytes
 from planner.torch_private.result_strides import WRONG_STRIDES, right_strides
 from planner.torch_private.tensors import tensors
 
+_HALVES = (torch.bfloat16, torch.float16)
 _NORMALISATIONS = frozenset({
     torch.ops.aten.native_layer_norm.default, torch.ops.aten.native_batch_norm.default,
     torch.ops.aten.native_group_norm.default,
 })  # fmt: skip
 
 
-def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], as_on: str = "") -> Any:
     """Call an operator on fake tensors.
 
     PyTorch's fake kernel of the grouped product, which mixtures of experts use, rejects all dtypes but bfloat16, unlike
@@ -32,6 +33,10 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     cuDNN's batch normalisation keeps memory for its backward pass, which its fake kernel omits too.
     Those of embedding bags cover the CPU's fast kernels for half precision but not for bfloat16. That of the CTC loss
     rejects even lengths that are known.
+
+    Args:
+        target, args, kwargs: the call.
+        as_on: the type of device whose kernels are meant; if empty, the tensors' own.
     """
     if target is torch.ops.aten._grouped_mm.default and args[0].dtype is not torch.bfloat16:
         return _grouped_product(*args, **kwargs)
@@ -49,8 +54,10 @@ def fake_call(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> An
     if target is torch.ops.aten.cudnn_batch_norm.default and args[5]:
         kept: int = torch._C._get_cudnn_batch_norm_reserve_space_size(args[0], True)  # type: ignore[attr-defined]
         return (*result[:3], args[0].new_empty(kept, dtype=torch.uint8))
-    if target in WRONG_STRIDES and all(device_of(value).type == "cpu" for value in tensors(args)):
+    if target in WRONG_STRIDES and all((as_on or device_of(value).type) == "cpu" for value in tensors(args)):
         result = right_strides(target, args, result)
+    if target in _NORMALISATIONS and as_on == "cuda":
+        return (result[0], *(value.to(torch.float32) if value.dtype in _HALVES else value for value in result[1:]))
     if target in _NORMALISATIONS and args[0].device.type == "cpu":
         others = [value.dtype for value in args[1:] if isinstance(value, torch.Tensor)]
         statistics = others[0] if others else args[0].dtype

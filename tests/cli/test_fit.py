@@ -100,14 +100,17 @@ def test_a_person_reads_what_fits_and_help_explains_every_row(planner) -> None:
     rows = {line.split("  ")[0].strip(): line for line in answer.out.splitlines() if line[:1] != " "}
     assert set(rows) == {
         "step", "machine", "budget", "reserved", "unswapped", "full speed", "10% slower", "50% slower", "at all",
-        "tried",
+        "tried", "approximate",
     }  # fmt: skip
     assert all(row in help_text for row in rows)
     assert "CUDA context and kernels 512 MiB" in rows["reserved"]
     assert "batch=16047: 6.92 GiB" in rows["unswapped"]
     assert "mlp:layers=2, hidden=16384, classes=10, optimizer=sgd, mode=train, seed=0" in words(answer.out)
     assert "14.9 GiB of host memory (assumed; set yours as in laptop:host_memory=64GB)" in words(answer.out)
-    assert "in the host (the last asked for)" in rows["full speed"]
+    assert "in the host (the last asked for) 10% slower" in words(answer.out)
+    assert "approximate the step was captured without a GPU: " in words(answer.out)
+    of_the_cpu = planner("fit", MODEL, *WORDS, "--device", "cpu")
+    assert "approximate the step was captured for the CPU: " in words(of_the_cpu.out)
 
 
 def words(text: str) -> str:

@@ -30,7 +30,7 @@ def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(pla
     found = stowage.levers(stowage.zoo.load(MODEL), PRESETS["h100"], budget="60%", progress=False)
     assert max(map(len, text.splitlines())) <= columns
     title, _, rest = text.partition("\n\n")
-    rows, changes, others = rest.split("\n\n")
+    rows, changes, others, caution = rest.split("\n\n")
     assert title == found.title
     header, cells = found.table()
     assert rows.splitlines()[0].split() == list(header[:-1])
@@ -45,6 +45,7 @@ def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(pla
         words = " ".join(part.split())
         assert all(" ".join(f"{name} {text}".split()) in words for name, text in said if columns == 250)
         assert all(name in words for name, _ in said)
+    assert " ".join(caution.split()) == f"Approximate: {found.approximate}"
 
 
 def test_what_is_not_possible_advises_nothing_that_the_command_lacks(planner) -> None:

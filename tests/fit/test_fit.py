@@ -28,7 +28,7 @@ def small(name, memory):
 def every(make, values, machine, memory):
     """Per value, whether it fits unswapped, and how many times as long as with infinite memory its plan takes."""
     for value in values:
-        graph = planner.capture(make(batch=value), progress=False)
+        graph = planner.capture(make(batch=value), device="cuda", progress=False)
         ideal = op_seconds(graph, machine).sum()
         fits = planner.swap.peak_of(graph, machine.device.alignment) <= memory
         try:

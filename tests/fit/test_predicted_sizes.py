@@ -23,7 +23,7 @@ MLP = partial(zoo.mlp, layers=2, hidden=64)
 
 @cache
 def captured(make, value: int) -> Graph:
-    return planner.capture(make(batch=value), progress=False)
+    return planner.capture(make(batch=value), device="cuda", progress=False)
 
 
 def test_what_is_predicted_needs_exactly_what_is_captured() -> None:
@@ -96,7 +96,7 @@ def test_an_answer_far_from_what_was_predicted_holds_and_the_next_value_fails(op
     ):
         assert answer.value is not None
         for value, met in ((answer.value, True), (answer.value + 1, False)):
-            graph = planner.capture(make(batch=value), progress=False)
+            graph = planner.capture(make(batch=value), device="cuda", progress=False)
             needs = assess(value, graph, machine, memory, 0, evaluations=None, seed=0, stop=CancelToken(), report=print)
             assert meets(needs) is met
 

@@ -16,7 +16,7 @@ from tests.effort import EFFORT
 from tests.run.steps import convolutions
 
 
-def _language_model(make: Callable[[], nn.Module]) -> Step:
+def language_model(make: Callable[[], nn.Module]) -> Step:
     def batch() -> dict[str, torch.Tensor]:
         tokens = torch.randint(64, (2, 16))
         return {"input_ids": tokens, "labels": tokens.clone()}
@@ -27,14 +27,14 @@ def _language_model(make: Callable[[], nn.Module]) -> Step:
 def _of(config: Any, model: Any, **settings: Any) -> Callable[[], Step]:
     sizes = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
              "num_attention_heads": 4, "max_position_embeddings": 16}  # fmt: skip
-    return lambda: _language_model(lambda: model(config(**sizes | settings)))
+    return lambda: language_model(lambda: model(config(**sizes | settings)))
 
 
 def _gpt2() -> Step:
     config = transformers.GPT2Config(  # attention that drops nothing
         vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0, attn_pdrop=0.0
     )
-    return _language_model(lambda: transformers.GPT2LMHeadModel(config))
+    return language_model(lambda: transformers.GPT2LMHeadModel(config))
 
 
 class _Odd(nn.Module):

@@ -131,7 +131,7 @@ class _Lowering:
         )  # fmt: skip
         # in the graph as well, so that a plan for any machine can be run by our kernels
         graph = self.backend.with_scratch(self.builder.build(outputs), self.temporaries)
-        return replace(graph, device=self.backend.device, program=program)
+        return replace(graph, device=self.backend.device, approximate=self.backend.approximate, program=program)
 
     def _before_next_call(self) -> None:
         """Note how many ops come before the next recorded call, and the storages of what autograd saved before it."""

@@ -11,7 +11,7 @@ from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
 from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
-from planner.program import backend_of
+from planner.program import capturing_backend
 from planner.progress import Progress
 from planner.step import Form, PoisonError, Step, Tree, Used, poisoned, rebuilt
 
@@ -52,4 +52,4 @@ def _as_captured(step: Step) -> Any:
 def _traced(step: Step, batch: Any) -> Trace:
     other = copy.copy(step)
     other.live = replace(step.materialize(), batch=batch)
-    return trace(other, backend_of(step.captures[0].graph.device), Progress())
+    return trace(other, capturing_backend(step.captures[0].graph.device), Progress())

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from planner import torch_private as private
+from planner.capture.composites import as_on_device
 from planner.capture.failures.failures import explain
 from planner.capture.fakes.fake_devices import FakeDevice
 from planner.capture.fakes.fakes import (
@@ -24,7 +25,6 @@ from planner.capture.fakes.fakes import (
 from planner.capture.fakes.leaked_fakes import Leftovers
 from planner.capture.hooks.active_modes import refuse_observers
 from planner.capture.hooks.hooks import Hooks, refuse_hooks
-from planner.capture.record.composites import as_in_eager
 from planner.capture.record.concrete_values import Steering
 from planner.capture.record.gradient_scaling import TracedScaler
 from planner.capture.record.known_positions import refuse_positions_out_of_range
@@ -167,14 +167,14 @@ def _trace(
             model = step.make_model() if given else fake_model(step.make_model, fake, generator)
             generator.manual_seed(step.seed + 1)
             batch = fake_batch(step.make_batch, fake, generator)
-    check_devices(model, batch, backend.device, given=given)
+    check_devices(model, batch, backend.fakes_on, given=given)
     refuse_observers()
     reach = step.reach(model)
     with restored(reach), unchanged_generators():
         found = step.persistent_tensors(model, reach)
         refuse_hooks(model, step.loss, found, step.torch_optimizer)
         own = [member for member in found if not member.reached]
-        device = FakeDevice(backend.device, fake)
+        device = FakeDevice(backend.fakes_on, fake)
         fakes = fake_members(own, device)
         fakes |= fake_reached([member for member in found if member.reached], device)
         setup = step.setup(model, found, reach)
@@ -183,7 +183,7 @@ def _trace(
         real = tensors_of(batch)
         batch = fake_leaves(batch, found, device)
         groups = step.groups(model)
-        steering = readings = Steering(list(real.values()), list(real), backend.device)
+        steering = readings = Steering(list(real.values()), list(real), backend.fakes_on)
         substitute(reach, fakes)
         classes = {path: type(module).__name__ for path, module in model.named_modules()}
         draws, lines = RngTracker(backend), UserLines(model)
@@ -206,7 +206,7 @@ def _trace(
             if tensor is not member.tensor:
                 leftovers.note(tensor)
                 steering.hold_member(member, recorder.layout(tensor))
-        scaler = _scaler(step, recorder, groups, found, fakes, backend.device)
+        scaler = _scaler(step, recorder, groups, found, fakes, backend.fakes_on)
         changes = Changes(step, model, reach, fakes)
         before = [_memory(fakes.get(id(member.tensor))) for member in found]
         check_interrupted()
@@ -215,7 +215,7 @@ def _trace(
         try:
             with (
                 draws.following(fake), fake, recorder, recorder.watching_modules(), without_garbage_collection(),
-                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_in_eager(fake),
+                private.quiet(), Hooks(model, step.loss).watched(recorder.running), as_on_device(backend, fake),
                 private.tracing_hidden(steering.active) as question, torch.autograd.set_detect_anomaly(False),
                 private.addresses_refused(), unwritten(step.torch_optimizer), log,
             ):  # fmt: skip
@@ -245,7 +245,7 @@ def _trace(
         returned = [recorder.layout(recorder.resolved(output)) for output in outputs]
         persistent, effects, left = changes.found(persistent, found, recorder)
         if changes.advances and not step.recapture:
-            steering = Steering(list(real.values()), list(real), backend.device)
+            steering = Steering(list(real.values()), list(real), backend.fakes_on)
             once_more = Recorder(
                 backend, fake, {}, lines, RngTracker(backend), steering, leftovers, report_calls, check_interrupted
             )

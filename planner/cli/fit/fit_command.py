@@ -35,8 +35,15 @@ _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,4000})\s*\.\.\s*(\d{1,4000})?\
     required=True,
     help="The argument to vary, its first and its last value: batch=1..64, or batch=1.. for no last one.",
 )
+@click.option(
+    "--device",
+    "captured_for",
+    default=None,
+    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there; by default "
+    "those of the machine.",
+)
 @json_option
-def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
+def command(model: str, machine_name: str, over: str, captured_for: str | None, as_json: bool) -> None:
     """Find the largest batch, sequence or other size of MODEL that fits on a machine; no GPU is needed.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), of which one whole number is varied, or
@@ -68,6 +75,8 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
                    predicted and not captured
       fails        values that cannot be made or captured, whatever memory
                    there is, and the error
+      approximate  in what answers found on the machine itself may differ; no
+                   where in nothing
     \b
     What is added to a value:
       (host memory stops ...)
@@ -90,7 +99,7 @@ def command(model: str, machine_name: str, over: str, as_json: bool) -> None:
         report(0.0, "loading the model")
         make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
         try:
-            found = fit(make_step, device, {name: values}, progress=report)
+            found = fit(make_step, device, {name: values}, device=captured_for, progress=report)
         except StillFitsError as error:
             raise StillFitsError(name, error.value, f"--over {name}={values[0]}..{64 * values[0]}") from error
     step = _in_full(model, name)

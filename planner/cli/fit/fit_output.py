@@ -61,6 +61,7 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         "at all": row(found.at_all),
         "tried": f"{len(tried)} of {len(values):,} values{_predicted(found)}",
         **({"fails": failures} if failures else {}),
+        "approximate": found.approximate or "no",
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import examples, json_option, show, show_paragraph, show_table
+from planner.cli.output import device_option, examples, json_option, show, show_paragraph, show_table
 from planner.progress import reporting
 from planner.units import format_bytes
 
@@ -30,8 +30,9 @@ _EPILOG = examples(
     help="Memory for the step, beside what a process takes: 6GiB, or 50% of what it takes unswapped; without it, all "
     "that the machine's device has.",
 )
+@device_option
 @json_option
-def command(model: str, machine_name: str, budget: str | None, as_json: bool) -> None:
+def command(model: str, machine_name: str, budget: str | None, captured_for: str, as_json: bool) -> None:
     """Say what other ways to make the step of MODEL need: batch, optimizer, precision, checkpointing, plans.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
@@ -48,7 +49,7 @@ def command(model: str, machine_name: str, budget: str | None, as_json: bool) ->
     with reporting(True) as report:
         report(0.0, "loading the model")
         step, device = zoo.load(model), machine(machine_name, progress=report)
-        found = levers(step, device, budget=budget, progress=report)
+        found = levers(step, device, budget=budget, device=captured_for, progress=report)
     if as_json:
         show(_facts(found), as_json)
     else:
@@ -73,6 +74,9 @@ def _show_tables(found: Levers) -> None:
     if found.unchangeable:
         click.echo("\nNot possible:")
         show({one.name: one.reason for one in found.unchangeable}, False)
+    if found.approximate:
+        click.echo()
+        show_paragraph(f"Approximate: {found.approximate}")
 
 
 def _facts(found: Levers) -> dict[str, Any]:
@@ -84,6 +88,7 @@ def _facts(found: Levers) -> dict[str, Any]:
         "machine": found.machine,
         "budget_bytes": found.budget_bytes,
         "unit": found.unit,
+        "approximate": found.approximate,
         "rows": [{name: getattr(row, name) for name in names} for row in found.rows],
         "unchangeable": [{"name": one.name, "reason": one.reason} for one in found.unchangeable],
     }

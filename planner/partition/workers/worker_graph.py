@@ -16,7 +16,7 @@ from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
 from planner.partition.workers.part_values import local_value
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
-from planner.program import Program, backend_of
+from planner.program import Program, capturing_backend
 from planner.progress import Progress, ShowProgress, reporting
 
 #: The share of the work that is done once all ops are divided.
@@ -60,7 +60,7 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
 def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int, report: Progress) -> Graph:
     calls = WorkerEvents(plan.mesh, plan.place(worker))
     tensors = WorkerTensors(plan, graph, calls)
-    backend = backend_of(graph.device)
+    backend = capturing_backend(graph.device)
     state = []
     for tensor, key in program.state:
         storage = graph.storages[graph.tensors[tensor].storage]

@@ -22,6 +22,8 @@ class Backend:
 
     Args:
         device: PyTorch's name of its type.
+        fakes_on: the type of device of the fake tensors that a step is captured with; another one where it is captured
+            without its own.
         missing: why no such device can be used by this process, in words; empty if one can.
         fake_call: calls an operator on fake tensors; the results have the layouts of the real kernel's.
         rewritten: by operator, a function that builds the call that replaces it, from its results, each in place, and
@@ -52,6 +54,7 @@ class Backend:
     """
 
     device: str
+    fakes_on: str
     missing: Callable[[], str]
     fake_call: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
     rewritten: Mapping[Target, Callable[..., BoundCall]]
@@ -73,6 +76,11 @@ class Backend:
     library_bytes: Callable[[], int]
     scratch_is_outside: bool
     sources: tuple[Path, ...]
+
+    @property
+    def approximate(self) -> bool:
+        """Whether a step is captured without its device, so that kernels there may keep other bytes."""
+        return self.fakes_on != self.device
 
     def with_scratch(self, graph: Graph, needed: Mapping[int, int], kept: int = 0) -> Graph:
         """A graph with the scratch memory of its ops where it lies on the device.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.errors import StowageError
 from planner.program.kernels.backend import Backend
 from planner.program.kernels.cpu import CPU
-from planner.program.kernels.cuda import CUDA
+from planner.program.kernels.cuda import ABSENT_CUDA, CUDA
 
 _BACKENDS = {backend.device: backend for backend in (CPU, CUDA)}
 
@@ -24,3 +24,16 @@ def backend_of(device: str) -> Backend:
         known = " or ".join(f'"{name}"' for name in _BACKENDS)
         raise StowageError(f"a step cannot be captured for device {device!r}; choose {known}")
     return backend
+
+
+def capturing_backend(device: str) -> Backend:
+    """The backend that steps are captured with for a device, which may be absent.
+
+    Args:
+        device: as in `backend_of`.
+
+    Raises:
+        StowageError: there is none.
+    """
+    backend = backend_of(device)
+    return ABSENT_CUDA if backend is CUDA and backend.missing() else backend

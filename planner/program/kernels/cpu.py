@@ -88,6 +88,7 @@ def _scratch_bytes(call: Callable[[], object]) -> int:
 
 CPU = Backend(
     device="cpu",
+    fakes_on="cpu",
     missing=lambda: "",
     fake_call=fake_call,
     rewritten={**REWRITTEN, **REWRITTEN_COLLECTIVES},

@@ -6,6 +6,8 @@ Nothing of this has been run on a GPU by the project itself; `planner selftest -
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,7 @@ _NOT_DRAWN: Mapping[Target, frozenset[int]] = {
 
 CUDA = Backend(
     device="cuda",
+    fakes_on="cuda",
     missing=_missing,
     fake_call=_fake_call,
     # its dropout is one kernel, which draws as no other does
@@ -182,3 +185,6 @@ CUDA = Backend(
     scratch_is_outside=True,
     sources=tuple(_HERE / name for name in ("cuda.py", "pointwise.py", "../out_variants.py", "rewrites.py")),
 )  # fmt: skip
+
+#: What steps for a GPU are captured with where there is none: fake tensors on the host, as if its kernels took them.
+ABSENT_CUDA = replace(CUDA, missing=lambda: "", fakes_on="cpu", fake_call=partial(fake_call, as_on="cuda"))

@@ -7,7 +7,6 @@ decomposed here as in eager PyTorch, wherever they are called from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -16,15 +15,6 @@ from torch import Tensor
 from planner import torch_private as private
 
 _ATEN = torch.ops.aten
-
-
-def as_in_eager(capture: private.TorchDispatchMode) -> AbstractContextManager[None]:
-    """Decompose the composite operators of a capture as eager PyTorch does.
-
-    Args:
-        capture: a mode that it is made in, by this thread.
-    """
-    return private.overriding(_KERNELS, capture)
 
 
 def _differentiable(*tensors: Tensor) -> bool:
@@ -83,7 +73,8 @@ def _ctc_loss(
 
 
 _MEAN = 1
-_KERNELS: dict[private.OpOverload, Callable[..., Any]] = {
+#: By operator, a function that takes one to go on without it, and the operator's arguments.
+AS_IN_EAGER: dict[private.OpOverload, Callable[..., Any]] = {
     _ATEN.linalg_eigvalsh.default: _eigvalsh,
     _ATEN.linalg_svdvals.default: _svdvals,
     _ATEN.linalg_eigvals.default: _eigvals,

@@ -1,0 +1,178 @@
+"""A step captured for a GPU that is not attached: which kernels it has there, and that it is captured again to run."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import dropout, scaled_dot_product_attention
+from transformers import BertConfig, BertForMaskedLM
+
+import planner
+from planner.capture import capture
+from planner.errors import StowageError
+from planner.graph import Graph, fingerprint, from_json, to_json
+from planner.machine import PRESETS, approximation
+from planner.memory import step_peak
+from planner.run import run
+from planner.step import TrainStep
+from tests.run.steps import branches, mlp
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="captures without a GPU where none is attached")
+
+FLASH = "aten._scaled_dot_product_flash_attention"
+EFFICIENT = "aten._scaled_dot_product_efficient_attention"
+PRODUCTS = "aten._safe_softmax"
+
+
+class Attended(nn.Module):
+    """Attention of given heads, with what is passed to it."""
+
+    def __init__(self, width: int, heads: int, key_heads: int, **options: Any) -> None:
+        super().__init__()
+        self.width, self.heads, self.key_heads, self.options = width, heads, key_heads, options
+        self.queries, self.keys = nn.Linear(24, heads * width), nn.Linear(24, 2 * key_heads * width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows, length, _ = x.shape
+        query = self.queries(x).view(rows, length, self.heads, self.width).transpose(1, 2)
+        key, value = self.keys(x).view(rows, length, 2, self.key_heads, self.width).permute(2, 0, 3, 1, 4)
+        options = dict(self.options)
+        if options.pop("masked", False):
+            options["attn_mask"] = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()
+        return scaled_dot_product_attention(query, key, value, **options)
+
+
+def attended(
+    dtype: torch.dtype | None, width: int = 16, heads: int = 4, key_heads: int = 4, length: int = 12, **options: Any
+) -> TrainStep:
+    return TrainStep(
+        lambda: Attended(width, heads, key_heads, **options), lambda: torch.randn(2, length, 24),
+        loss=lambda model, x: model(x).square().mean(), autocast=dtype,
+    )  # fmt: skip
+
+
+def operators(graph: Graph) -> set[str]:
+    return {op.target.removesuffix(".default") for op in graph.ops}
+
+
+HALF = torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options", "kernel"),
+    [
+        (HALF, {}, FLASH),
+        (torch.float16, {"is_causal": True, "dropout_p": 0.1}, FLASH),
+        (HALF, {"width": 20}, FLASH),  # filled up to 24
+        (HALF, {"width": 256}, FLASH),
+        (HALF, {"width": 264}, EFFICIENT),
+        (HALF, {"key_heads": 2, "enable_gqa": True}, FLASH),
+        (HALF, {"masked": True}, EFFICIENT),
+        (HALF, {"masked": True, "width": 20}, PRODUCTS),
+        (None, {}, EFFICIENT),
+        (None, {"dropout_p": 0.1}, EFFICIENT),
+        (None, {"masked": True}, EFFICIENT),
+        (None, {"width": 20}, EFFICIENT),
+        (None, {"width": 18}, PRODUCTS),
+        (None, {"key_heads": 2, "enable_gqa": True}, PRODUCTS),
+    ],
+)
+def test_attention_is_what_pytorch_takes_on_a_gpu(dtype: torch.dtype | None, options: Any, kernel: str) -> None:
+    graph = capture(attended(dtype, **options), device="cuda", progress=False)
+    found = operators(graph) & {FLASH, EFFICIENT, PRODUCTS}
+    assert found == {kernel}
+    if kernel is not PRODUCTS:
+        assert f"{kernel}_backward" in operators(graph)
+    # a mask in rows of twelve is filled up to sixteen, and no mask as large as the scores is kept without one
+    padded = any(tensor.shape == (12, 16) for tensor in graph.tensors)
+    assert padded is (kernel is EFFICIENT and "masked" in options)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "kernel"),
+    [(SDPBackend.MATH, PRODUCTS), (SDPBackend.EFFICIENT_ATTENTION, EFFICIENT), (SDPBackend.FLASH_ATTENTION, FLASH)],
+)
+def test_attention_is_of_the_kernels_that_the_step_allows(allowed: SDPBackend, kernel: str) -> None:
+    with sdpa_kernel(allowed):
+        assert kernel in operators(capture(attended(HALF), device="cuda", progress=False))
+
+
+def test_fused_attention_keeps_no_scores() -> None:
+    """Its memory grows with the length of a sequence, and not with the square of it."""
+
+    def kept(device: str, length: int) -> int:
+        return step_peak(capture(attended(None, length=length, dropout_p=0.1), device=device, progress=False))
+
+    assert kept("cuda", 256) < 2.1 * kept("cuda", 128)
+    assert kept("cpu", 256) > 3 * kept("cpu", 128)
+
+
+def test_norms_and_dropout_are_one_kernel() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return dropout(model(x), 0.1).square().mean()
+
+    step = TrainStep(lambda: nn.RMSNorm(64), lambda: torch.randn(8, 64), loss=loss)
+    there = operators(capture(step, device="cuda", progress=False))
+    assert {"aten._fused_rms_norm", "aten._fused_rms_norm_backward", "aten.native_dropout"} <= there
+    assert operators(capture(step, progress=False)).isdisjoint({"aten._fused_rms_norm", "aten.native_dropout"})
+    [norm] = [op for op in capture(step, device="cuda").ops if op.target == "aten._fused_rms_norm_backward.default"]
+    assert norm.phase == "backward"
+    # of two types of numbers it is made of others, as PyTorch makes it
+    step = TrainStep(lambda: nn.RMSNorm(64, dtype=HALF), lambda: torch.randn(8, 64), loss=loss)
+    assert "aten._fused_rms_norm" not in operators(capture(step, device="cuda", progress=False))
+
+
+def test_a_graph_says_that_it_was_captured_without_a_gpu_also_in_a_file_and_for_a_worker() -> None:
+    step = mlp()
+    here, there = capture(step), capture(step, device="cuda")
+    assert (here.device, here.approximate, there.device, there.approximate) == ("cpu", False, "cuda", True)
+    for copy in (from_json(to_json(there)), pickle.loads(pickle.dumps(there)), there.with_workspaces({})):
+        assert (copy.device, copy.approximate) == ("cuda", True)
+        assert fingerprint(copy) == fingerprint(there)
+    assert "approximate" not in to_json(here)
+    parts = planner.search_partition(there, 2).wait(seconds=20)
+    assert planner.partition.worker_graph(parts, there, 0, progress=False).approximate
+    h100 = PRESETS["h100"]
+    cpu = replace(h100, devices=(replace(h100.device, kind="cpu"),))
+    assert "captured for the CPU" in approximation(here, h100)
+    assert "captured without a GPU" in approximation(there, h100)
+    assert "captured for a GPU" in approximation(there, cpu)
+    assert approximation(here, cpu) == ""
+
+
+def test_a_plan_for_it_is_valid_and_runs_nowhere_else() -> None:
+    step = branches()
+    graph = capture(step, device="cuda", progress=False)
+    plan = planner.plan_swaps(graph, PRESETS["h100"], "80%", progress=False)
+    assert planner.plan.validate(plan, graph) == []
+    with pytest.raises(StowageError, match="cannot be run on cuda here, because"):
+        run(step, plan, device="cuda")
+    with pytest.raises(StowageError, match="its graph is another one; plan again"):
+        run(step, plan, progress=False).wait()
+
+
+def test_capturing_for_a_gpu_leaves_the_capture_for_the_cpu_as_it_is() -> None:
+    step = branches()
+    before = capture(step)
+    there = capture(step, device="cuda")
+    assert capture(step) is before
+    assert capture(step, device="cuda") is there
+    result = run(step, budget="90%", steps=3, check=True, progress=False).wait()
+    assert result.mismatches == ()
+
+
+def test_a_model_of_transformers_takes_less_than_the_cpu_with_dropout_in_its_attention() -> None:
+    def batch() -> dict[str, torch.Tensor]:
+        tokens = torch.zeros(2, 256, dtype=torch.int64)
+        return {"input_ids": tokens, "labels": tokens.clone()}
+
+    config = BertConfig(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4)
+    step = TrainStep(lambda: BertForMaskedLM(config), batch)
+    here, there = capture(step, progress=False), capture(step, device="cuda", progress=False)
+    assert 2 * step_peak(there) < step_peak(here)

@@ -1,0 +1,116 @@
+"""Steps captured for a GPU as if there were none, and then again with one that is imitated: run as a program.
+
+Attention is made of products, as it is on the imitated GPU. Prints, as JSON, the calls that only one of the two graphs
+of a step has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import transformers
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from planner.capture import capture
+from planner.graph import Graph
+from planner.step import Step, TrainStep
+from tests.gpu.imitated import imitate_gpu
+from tests.gpu.steps import STEPS, language_model
+from tests.run.steps import Normalisations
+
+_AUTOCASTS = {"in bfloat16": torch.bfloat16, "in float16": torch.float16}
+
+
+class _Converted(nn.Module):
+    """Operators that the autocast of a GPU converts, and those that only the CPU's does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm, self.group = nn.Linear(16, 16), nn.LayerNorm(16), nn.GroupNorm(3, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.linear(x))
+        x = x.softmax(-1) + self.linear(x).log_softmax(-1) + self.linear(x).softmax(-1, dtype=torch.float32)
+        x = self.linear(x)
+        x = x.exp() + x.pow(2) + 2.0**x + (x * x).rsqrt() + (x * x).log1p() + nn.functional.softplus(x)
+        y = self.linear(x)
+        x = x + y.cumsum(1) + y.sum(1, keepdim=True) + y.sum() + torch.linalg.vector_norm(y, dim=-1, keepdim=True)
+        x = torch.cat([x, self.linear(x)], 1)[:, :6] + torch.stack([x, self.linear(x)]).sum(0)
+        x = self.group(self.linear(x)) + nn.functional.pad(self.linear(x), (2, 2), "reflect")[..., 2:-2]
+        wide = nn.functional.interpolate(self.linear(x), scale_factor=2.0, mode="linear")
+        pooled = nn.functional.avg_pool3d(self.linear(x)[None], 2)
+        cosine = nn.functional.cosine_similarity(self.linear(x), x, dim=-1)
+        return x + wide[..., :16] + pooled.sum() + cosine[..., None] + torch.logsumexp(self.linear(x), -1, keepdim=True)
+
+
+def _converted(dtype: torch.dtype) -> Step:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        scores = model.linear(model(x)).flatten(0, 1)
+        classes = torch.zeros(len(scores), dtype=torch.int64, device=x.device)
+        return nn.functional.cross_entropy(scores, classes) + nn.functional.mse_loss(scores, torch.zeros_like(scores))
+
+    return TrainStep(_Converted, lambda: torch.randn(4, 6, 16), loss=loss, autocast=dtype)
+
+
+def _normalised(dtype: torch.dtype) -> Step:
+    def loss(model: nn.Module, words: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(words).flatten(0, 1), words.flatten())
+
+    return TrainStep(Normalisations, lambda: torch.randint(40, (6, 12)), loss=loss, autocast=dtype)
+
+
+def _bert() -> Step:
+    config = transformers.BertConfig(
+        vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=16,
+    )  # fmt: skip
+    return language_model(lambda: transformers.BertForMaskedLM(config))
+
+
+_MORE: dict[str, Callable[[], Step]] = {
+    **{f"converted {name}": lambda dtype=dtype: _converted(dtype) for name, dtype in _AUTOCASTS.items()},
+    **{f"normalised {name}": lambda dtype=dtype: _normalised(dtype) for name, dtype in _AUTOCASTS.items()},
+    "BERT that drops attention": _bert,
+}
+#: They take kernels that the imitated GPU lacks, and that are made of others there.
+_WITHOUT_KERNEL = ("Llama", "fused attention")
+#: The imitated GPU has constants on the host first.
+_MOVED = "aten._to_copy.default($0, device=cuda:0)"
+
+
+def main() -> None:
+    makes = {name: make for name, make in {**STEPS, **_MORE}.items() if name not in _WITHOUT_KERNEL}
+    imitate_gpu()
+    found = {}
+    for name, make in makes.items():
+        with patch.object(torch.cuda, "is_available", lambda: False):
+            ours = calls(captured(make))
+        theirs = calls(captured(make))
+        more = [call for call in theirs - ours if not call.startswith(_MOVED)]
+        found[name] = {"calls": ours.total(), "ours": [*(ours - theirs)], "theirs": more}
+    print(json.dumps(found))
+
+
+def captured(make: Callable[[], Step]) -> Graph:
+    with sdpa_kernel(SDPBackend.MATH):
+        return capture(make(), device="cuda", progress=False)
+
+
+def calls(graph: Graph) -> Counter[str]:
+    """The calls of a graph with the layouts of what they read and make."""
+
+    def laid(tensors: Any) -> str:
+        found = (graph.tensors[tensor] for tensor in tensors)
+        return " ".join(f"{one.dtype}{one.shape}{one.strides}" for one in found)
+
+    return Counter(f"{op.target}({op.attributes}) {laid(op.inputs)} -> {laid(op.outputs)}" for op in graph.ops)
+
+
+if __name__ == "__main__":
+    main()
