@@ -27,7 +27,7 @@ class Workbench(Panel):
         source: a step, a graph, a pair of one of these and a plan for it, or another view.
         machine: the machine to plan for, or its name; by default the attached GPU, or a V100 where there is none.
         budget: device memory, such as `"8GiB"` or `"50%"` of what the step takes; by default the machine's memory if
-            the step needs more, else what the step needs.
+            the step needs more, on a GPU less what the CUDA context and libraries take, else what the step needs.
         seed: seed of the random choices.
         device: what the step is captured for and run on, `"cpu"`, or `"cuda"` for the attached GPU.
 

@@ -42,8 +42,9 @@ class Session:
     Args:
         source: a step, a graph, or a pair of one of these and a plan for it.
         machine: the machine to plan for, or its name; by default the attached GPU, or a V100 where there is none.
-        budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, else what
-            the step needs, also after another machine was chosen.
+        budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, on a GPU
+            less what the CUDA context and libraries take, else what the step needs, also after another machine was
+            chosen.
         seed: seed of the random choices.
         device: what the step is captured for and run on, `"cpu"` or `"cuda"`; a graph has its own.
 
