@@ -105,6 +105,18 @@ def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
     ]
 
 
+def test_the_least_budget_that_is_named_will_do_where_it_is_typed_back(graph: Graph) -> None:
+    session = Session(graph, budget=1)
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    least = recorder.last("machine")["least"]
+    assert f"Raise the budget to {least} or more." in recorder.last("search")["sentence"]
+    session.budget = least
+    assert session.plan is not None
+    assert session.budget >= recorder.last("machine")["least_bytes"]
+    assert recorder.last("budget")["verdict"] == "swap"
+
+
 def test_however_fast_the_budget_moves_the_last_one_stays(graph: Graph) -> None:
     session = Session(graph, budget="50%")
     recorder = MessageRecorder(session)

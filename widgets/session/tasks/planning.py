@@ -117,7 +117,8 @@ def idle(session_state: SessionState) -> Message:
     if verdict == "fits":
         sentence = "Nothing to search: the whole step fits the budget, so no tensor is moved."
     else:
-        sentence = f"No plan can exist here. Raise the budget to {bytes_label(feasibility.least_bytes)} or more."
+        least = bytes_label(feasibility.least_bytes, round_up=True)
+        sentence = f"No plan can exist here. Raise the budget to {least} or more."
     return search_message(
         "nothing", method=session_state.method, seed=session_state.seed, ideal_seconds=feasibility.ideal_seconds,
         sentence=sentence,
@@ -188,7 +189,7 @@ def _first_plan(session_state: SessionState, job: Job, known: SwapPlan | None) -
         return
     least = plan_cache.least_known(session_state.budget_bytes)
     budget = format_bytes(session_state.budget_bytes)
-    allow = f"; a plan is known at {format_bytes(least)}" if least is not None else ""
+    allow = f"; a plan is known at {format_bytes(least, round_up=True)}" if least is not None else ""
     session_state.draw(
         job, feasibility.captured, placeholder=True, state="none",
         sentence=f"No valid plan was found yet within {budget}: search for one{allow}.",
