@@ -128,7 +128,7 @@ def fit(
     with (
         without_garbage_collection(),
         reporting(progress) as report,
-        CapturedSizes(make_step, name, values, stop, report) as captured,
+        CapturedSizes(make_step, name, values, stop, report, endless=endless) as captured,
     ):
 
         def assessor(graphs: SizedGraphs) -> Assessor:
@@ -139,6 +139,7 @@ def fit(
 
         if endless:
             values = captured.values = closed_range(name, values[0], captured.graph_of, captured.works, fits)
+            captured.endless = False
         sizes = assessor(SizedGraphs(values, captured.graph_of, most, known=tuple(captured)))
         graphs = sizes.graphs
         before = -1

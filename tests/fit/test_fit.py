@@ -1,5 +1,6 @@
 """What fits, against trying every value."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -59,8 +60,8 @@ def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_d
         return zoo.mlp(layers=3, hidden=256, batch=200 * batch)
 
     memory = 3 * 2**20
-    machine, shares = replace(small("v100-16gb", memory), host_memory_bytes=2**20), []
-    found = planner.fit(make, machine, {"batch": (1, None)}, progress=lambda share, _: shares.append(share))
+    machine, reports = replace(small("v100-16gb", memory), host_memory_bytes=2**20), []
+    found = planner.fit(make, machine, {"batch": (1, None)}, progress=lambda *report: reports.append(report))
     last = found.asked[-1]
     assert found.asked == range(1, last + 1)
     assert 4 <= last <= 16
@@ -72,7 +73,10 @@ def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_d
     for slower, answer in answers.items():
         assert answer.value == max((value for value, _, times in tried if times <= 1 + slower), default=None)
         assert answer.proven
-    assert shares == sorted(shares)
+    shares, said = zip(*reports, strict=True)
+    assert list(shares) == sorted(shares)
+    assert said[0] == "trying batch=1 (0 sizes captured)"  # of how many is not known yet
+    assert said[-1].endswith(f" of {last} sizes captured)")
 
 
 def test_every_answer_is_among_what_was_tried_also_in_steps_too_large_to_try_all_that_was_captured(monkeypatch):
@@ -218,6 +222,11 @@ def test_progress_says_what_was_found_so_far_and_so_does_what_ends_it(end):
     )
     assert any(doing.startswith(f"{unswapped}; trying batch=") for doing in said)
     assert any(doing.startswith(f"{unswapped}, {at_all}; trying batch=") for doing in said)
+    counts = [
+        int(found[1]) for doing in said if (found := re.search(r"batch=\d+ \((\d) of 6 sizes captured\)$", doing))
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] == 0 < counts[-1] <= 6
 
     def until_unswapped(_, doing):
         if doing.startswith("unswapped"):
