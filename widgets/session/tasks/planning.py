@@ -23,8 +23,8 @@ _SIMPLE = "trying simple policies"
 _FIRST_SECONDS = 5.0
 
 
-def set_budget(session_state: SessionState, budget: str | int) -> None:
-    """Plan for another budget; a running search is cancelled.
+def set_budget(session_state: SessionState, budget: str | int) -> str:
+    """Plan for another budget; a running search is cancelled. Returns why there is no plan for it, or `""`.
 
     Raises:
         StowageError: the budget is invalid, or the session is closed.
@@ -34,7 +34,7 @@ def set_budget(session_state: SessionState, budget: str | int) -> None:
         if session_state.feasibility is None:
             parse_budget(budget, 2**50)
             session_state.budget, session_state.follows_device = budget, False
-            return
+            return ""
         size = session_state.feasibility.parse(budget)
         session_state.jobs.drop("plan", "search")
         drop_search(session_state)
@@ -45,6 +45,8 @@ def set_budget(session_state: SessionState, budget: str | int) -> None:
                 machine_message(session_state.feasibility, machines.choice(session_state.feasibility.machine), size)
             )
         begin(session_state)
+        feasibility = session_state.feasibility
+        return feasibility.why_impossible(size) if feasibility.verdict(size) == "impossible" else ""
 
 
 def drop_search(session_state: SessionState) -> None:
