@@ -15,6 +15,7 @@ from planner.cancel import Cancelled
 from planner.fit import StillFitsError
 from planner.fit.bisection import largest
 from planner.machine import PRESETS, op_seconds
+from planner.units import format_bytes, format_seconds
 
 MLP = partial(zoo.mlp, layers=3, hidden=256)
 
@@ -209,6 +210,22 @@ def test_without_room_in_the_host_nothing_larger_fits_than_unswapped():
     assert found.at_all == found.unswapped
     assert found.unswapped.value is not None
     assert found.tried[-1].step_seconds is None
+
+
+def test_what_is_printed_has_a_line_for_each_answer():
+    found = planner.fit(MLP, small("h100", 4 * 2**20), {"batch": [400, 700, 1000]}, progress=False)
+    tried = {needs.value: needs for needs in found.tried}
+    title, *lines = str(found).splitlines()
+    assert title == "batch on h100, 4 MiB for the step"
+    assert [line.split("  ")[0] for line in lines] == ["unswapped", "full speed", "10% slower", "50% slower", "at all"]
+    unswapped, *planned = (line[12:] for line in lines)
+    assert unswapped == f"batch={found.unswapped.value}, {format_bytes(tried[found.unswapped.value].unswapped_bytes)}"
+    for line, answer in zip(planned, (found.full_speed, *found.slower.values(), found.at_all), strict=True):
+        last = " (the last asked for)" if answer.value == 1000 else ""
+        assert line == f"batch={answer.value}, {format_seconds(tried[answer.value].step_seconds)} a step{last}"
+    assert found.at_all.value == 1000
+    none = planner.fit(MLP, small("h100", 2**10), {"batch": [1]}, progress=False)
+    assert str(none).splitlines()[-1] == "at all      none"
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, Cancelled])
