@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
+from math import ceil
 
 #: Bytes of each unit that people write, in lower case; none is bytes.
 BYTE_UNITS = {
@@ -37,28 +38,34 @@ def second_unit(largest: float) -> Unit:
     return Unit(*next((unit for unit in reversed(_SECONDS) if largest >= unit[1]), _SECONDS[0]))
 
 
-def format_bytes(amount: float, more_digits: int = 0) -> str:
+def format_bytes(amount: float, more_digits: int = 0, *, round_up: bool = False) -> str:
     """An amount of memory in a sentence: `36 MiB`, `1.5 GiB`; three significant digits, no zeros at the end.
 
     Args:
         amount: in bytes.
         more_digits: extra digits after the decimal point.
+        round_up: never write less than the amount, as for the least that is enough, which may be typed back.
     """
-    unit = unit_of_bytes(amount)
+    unit = _unit_of_text(amount, round_up)
     if unit.size == 1:
         return f"{amount:.0f} B"
     value = amount / unit.size
-    return f"{_without_zeros(_rounded(value, _decimals(value) + more_digits))} {unit.name}"
+    return f"{_without_zeros(_rounded(value, _decimals(value) + more_digits, round_up))} {unit.name}"
 
 
-def bytes_label(amount: float) -> str:
+def bytes_label(amount: float, *, round_up: bool = False) -> str:
     """An amount of memory as a label beside others: `628 MiB`, `36.0 MiB`, `1.50 GiB`; two decimals from one GiB on.
 
     The page shows the same (`core/units.js`).
+
+    Args:
+        amount: in bytes.
+        round_up: as in `format_bytes`.
     """
-    unit = unit_of_bytes(amount)
+    unit = _unit_of_text(amount, round_up)
     value = amount / unit.size
-    return f"{_rounded(value, 0 if unit.size == 1 else 2 if unit.size >= _LARGE else _decimals(value))} {unit.name}"
+    decimals = 0 if unit.size == 1 else 2 if unit.size >= _LARGE else _decimals(value)
+    return f"{_rounded(value, decimals, round_up)} {unit.name}"
 
 
 def exact_bytes_label(amount: float) -> str:
@@ -105,15 +112,22 @@ def unit_of_bytes(amount: float) -> Unit:
     return Unit(*next(units, _BYTES[0]))
 
 
+def _unit_of_text(amount: float, round_up: bool) -> Unit:
+    """The unit of an amount that may be rounded up: 999.2 KiB are 1000 KiB then, and those 0.98 MiB."""
+    unit = unit_of_bytes(amount)
+    return unit_of_bytes(ceil(amount / unit.size) * unit.size) if round_up else unit
+
+
 def _decimals(value: float, digits: int = 3) -> int:
     """Decimals that leave `digits` significant digits once rounded."""
     whole = sum(abs(value) >= 10.0**power - 0.5 * 10.0 ** (power - digits) for power in range(1, digits))
     return digits - 1 - int(whole)
 
 
-def _rounded(value: float, decimals: int) -> str:
-    """Rounded half up, as the page does: 220.5 becomes 221, where Python gives 220."""
-    return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+def _rounded(value: float, decimals: int, up: bool = False) -> str:
+    """Rounded half up, as the page does: 220.5 becomes 221, where Python gives 220; or always up."""
+    rounding = ROUND_CEILING if up else ROUND_HALF_UP
+    return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-decimals), rounding))
 
 
 def _without_zeros(text: str) -> str:

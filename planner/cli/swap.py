@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,8 @@ _BOUND_SECONDS = 3.0
 @click.option(
     "--budget",
     default=None,
-    help="Device memory, such as 8GiB, or 40% of the step's own peak; by default what the device has.",
+    help="Device memory, such as 8GiB, or 40% of the step's own peak; by default what the device has, on a GPU less "
+    "what the CUDA context and libraries take.",
 )
 @click.option(
     "--host-budget",
@@ -136,6 +138,7 @@ def command(
       valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo
+    from planner.fit import usable_bytes
     from planner.profile import machine, prepare
     from planner.snapshot import write as write_snapshot
     from planner.swap import search_swaps
@@ -148,13 +151,14 @@ def command(
             f"--remeasure is for op times that are measured here, and those of {device.name} come from a roofline; "
             "drop it, or plan for --machine cpu"
         )
+    limit = usable_bytes(device) if budget is None else budget
     step = zoo.load(model)
     with reporting(True) as report:
         ready = prepare(step, device, captured_for=captured_for, progress=report, remeasure=remeasure, trace=op_times)
         report(0.0, "laying out the graph")
         search = search_swaps(
-            ready.graph, device, device.device.memory_bytes if budget is None else budget, host_budget=host_budget,
-            seconds=ready.seconds, method=method, seed=seed, time_limit=seconds, recompute_limit=recompute_limit,
+            ready.graph, device, limit, host_budget=host_budget, seconds=ready.seconds, method=method, seed=seed,
+            time_limit=seconds, recompute_limit=recompute_limit,
         )  # fmt: skip
         plan, stopped = wait_or_stop(search, report)
         if out is not None:
@@ -178,16 +182,8 @@ def command(
             show_lines(f"\n{explanation}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
-    for option, needed, available, memory in (
-        ("--budget", plan.peak_bytes + ready.graph.outside_bytes, device.device.memory_bytes, "memory"),
-        ("--host-budget", plan.host_bytes, device.host_memory_bytes, "host memory"),
-    ):
-        if needed > available:
-            print(
-                f"note: the plan takes {format_bytes(needed)} of {memory} and {device.name} has "
-                f"{format_bytes(available)}; give {option} {available} to stay within it",
-                file=sys.stderr,
-            )
+    for remark in _remarks(plan, plan.peak_bytes + ready.graph.outside_bytes, device):
+        print(f"note: {remark}", file=sys.stderr)
 
 
 def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Machine, stopped: bool) -> dict[str, Any]:
@@ -227,6 +223,22 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
         "stopped": stopped,
         "valid": summary.valid,
     }
+
+
+def _remarks(plan: SwapPlan, needed: int, machine: Machine) -> Iterator[str]:
+    """What the machine has too little of for a plan that needs so many bytes of its device memory."""
+    from planner.fit import reserve_of
+
+    memory, host = machine.device.memory_bytes, machine.host_memory_bytes
+    reserved = sum(part.bytes for part in reserve_of(machine.device))
+    beside = f", of which the CUDA context and libraries take {format_bytes(reserved)}" if reserved else ""
+    for option, what, takes, available, has in (
+        ("--budget", "memory", needed, memory - reserved, f"{format_bytes(memory)}{beside}"),
+        ("--host-budget", "host memory", plan.host_bytes, host, format_bytes(host)),
+    ):
+        if takes > available:
+            advice = f"; give {option} {available} to stay within it" if available > 0 else ""
+            yield f"the plan takes {format_bytes(takes)} of {what} and {machine.name} has {has}{advice}"
 
 
 def _rows(facts: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from planner.fit.failing_sizes import Failure, SizeFailedError, check_not_out_of
 from planner.graph import Graph
 from planner.progress import Progress
 from planner.step import Step
+from planner.units import several
 
 
 class CapturedSizes:
@@ -30,16 +31,18 @@ class CapturedSizes:
         device: the type of device whose ops steps are captured with.
         stop: checked before each capture, and by it.
         report: called with the share done, from 0 to 1, and a status text.
+        endless: whether there are larger ones without end, until `values` and `endless` are set.
 
     Attributes:
         values: those that are asked about.
+        endless: whether the last of them is not known yet.
     """
 
     def __init__(
         self, make_step: Callable[..., Step], name: str, values: Sequence[int], device: str,
-        stop: CancelToken, report: Callable[[float, str], object],
+        stop: CancelToken, report: Callable[[float, str], object], *, endless: bool = False,
     ) -> None:  # fmt: skip
-        self.values = values
+        self.values, self.endless = values, endless
         self._make_step, self._name, self._device = make_step, name, device
         self._stop, self._report = stop, report
         self._graphs: dict[int, Graph] = {}
@@ -65,8 +68,9 @@ class CapturedSizes:
             error.add_note(f"found so far: {', '.join(self._found)}")
 
     def say(self, value: int, _: float = 0.0) -> None:
-        """Report that a value is being tried, and what was found before."""
-        tried = f"trying {self._name}={value}"
+        """Report that a value is being tried, how many were captured, and what was found before."""
+        known = several(len(self), "size") if self.endless else f"{len(self):,} of {several(len(self.values), 'size')}"
+        tried = f"trying {self._name}={value} ({known} captured)"
         self._report(len(self) / (len(self) + 4), "; ".join(filter(None, (", ".join(self._found), tried))))
 
     def note(self, answer: str, value: int | None) -> None:

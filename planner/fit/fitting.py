@@ -26,7 +26,7 @@ from planner.graph import Graph
 from planner.machine import Machine, approximation
 from planner.progress import ShowProgress, reporting
 from planner.step import Step
-from planner.units import format_bytes
+from planner.units import format_bytes, format_seconds
 
 #: Values that bisection skipped are tried one by one, and plans searched for all that were captured, as long as all of
 #: them together have no more ops than this: 16 s.
@@ -71,10 +71,33 @@ class Fit:
 
     def __repr__(self) -> str:
         """One line: what was tried may be pages."""
-        slower = {_slower(share): answer for share, answer in self.slower.items()}
-        answers = {"unswapped": self.unswapped, "full speed": self.full_speed, **slower, "at all": self.at_all}
-        words = ", ".join(f"{name} {'none' if one.value is None else one.value}" for name, one in answers.items())
+        words = ", ".join(f"{name} {'none' if value is None else value}" for name, value in self._answers())
         return f"<Fit of {self.over} on {self.machine}, {format_bytes(self.budget_bytes)}: {words}>"
+
+    def __str__(self) -> str:
+        """A line for each answer, with what it takes."""
+        answers = self._answers()
+        width = max(len(name) for name, _ in answers)
+        lines = [f"{name:<{width}}  {self._line(value, name == 'unswapped')}" for name, value in answers]
+        return "\n".join([f"{self.over} on {self.machine}, {format_bytes(self.budget_bytes)} for the step", *lines])
+
+    def _answers(self) -> list[tuple[str, int | None]]:
+        """The name and the value of each answer."""
+        slower = [(_slower(share), answer.value) for share, answer in self.slower.items()]
+        return [
+            ("unswapped", self.unswapped.value), ("full speed", self.full_speed.value), *slower,
+            ("at all", self.at_all.value),
+        ]  # fmt: skip
+
+    def _line(self, value: int | None, unswapped: bool) -> str:
+        """A value, the memory or the time that it takes, and whether larger ones may fit."""
+        if value is None:
+            return "none"
+        needs = next(needs for needs in self.tried if needs.value == value)
+        seconds = needs.step_seconds or 0.0  # which an answer has unless it is that for which nothing is swapped
+        takes = format_bytes(needs.unswapped_bytes) if unswapped else f"{format_seconds(seconds)} a step"
+        last = " (the last asked for)" if value == self.asked[-1] and not self.stopped_by_model else ""
+        return f"{self.over}={value}, {takes}{last}"
 
     @property
     def stopped_by_model(self) -> bool:
@@ -133,7 +156,9 @@ def fit(
     with (
         without_garbage_collection(),
         reporting(progress) as report,
-        CapturedSizes(make_step, name, values, device or machine.device.kind, stop, report) as captured,
+        CapturedSizes(
+            make_step, name, values, device or machine.device.kind, stop, report, endless=endless
+        ) as captured,
     ):
 
         def assessor(graphs: SizedGraphs) -> Assessor:
@@ -144,6 +169,7 @@ def fit(
 
         if endless:
             values = captured.values = closed_range(name, values[0], captured.graph_of, captured.works, fits)
+            captured.endless = False
         sizes = assessor(SizedGraphs(values, captured.graph_of, most, known=tuple(captured)))
         graphs = sizes.graphs
         before = -1

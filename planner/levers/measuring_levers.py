@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from math import prod
 from numbers import Integral
@@ -24,6 +25,7 @@ from planner.memory import parse_budget
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import InferenceStep, Step, TrainStep
 from planner.swap import peak_of
+from planner.units import format_bytes, several
 
 #: The most pairs that are tried.
 _PAIRS = 6
@@ -83,33 +85,44 @@ def levers(
         levers, unchangeable = _possible(recipe, graph)
         singles: dict[Lever, LeverRow] = {}
         for number, lever in enumerate(levers):
-            found = measure.lever((lever,), _part(report, 0.05, _SINGLE, number, len(levers), lever.name))
+            doing = _doing(lever.name, number, len(levers), "lever", [as_given, *singles.values()])
+            found = measure.lever((lever,), _part(report, 0.05, _SINGLE, number, len(levers), doing))
             if isinstance(found, LeverRow):
                 singles[lever] = found
             else:
                 unchangeable.append(found)
+        planning = partial(_doing, what="plan", rows=[as_given, *singles.values()])
         planned = planned_rows(
             step, graph, machine, limit, as_given.peak_bytes, rows or 1, evaluations=evaluations, seed=seed,
-            stop=stop, report=report.part(_SINGLE, _PLANNED),
+            stop=stop, report=report.part(_SINGLE, _PLANNED), doing=planning,
         )  # fmt: skip
         unchangeable += [one for one in planned if isinstance(one, Unchangeable)]
+        plans = [one for one in planned if isinstance(one, LeverRow)]
         chosen = _good_pairs(singles, as_given.peak_bytes)
-        pairs = []
+        pairs: list[LeverRow] = []
         for number, pair in enumerate(chosen):
             words = " and ".join(lever.name for lever in pair)
-            found = measure.lever(pair, _part(report, _PLANNED, 1.0, number, len(chosen), words))
+            doing = _doing(words, number, len(chosen), "pair", [as_given, *singles.values(), *plans, *pairs])
+            found = measure.lever(pair, _part(report, _PLANNED, 1.0, number, len(chosen), doing))
             pairs += [found] if isinstance(found, LeverRow) else []
-        plans = [one for one in planned if isinstance(one, LeverRow)]
         report(1.0, "done")
     unit = "batches" if rows is None else "rows"
     found_rows = (as_given, *singles.values(), *plans, *pairs)
     return Levers(graph.name, machine.name, limit, unit, found_rows, tuple(unchangeable), approximation(graph, machine))
 
 
+def _doing(name: str, done: int, count: int, what: str, rows: Sequence[LeverRow]) -> str:
+    """What is being tried, how many were tried before, and the best that was found by then."""
+    lowest = min(rows, key=lambda row: row.peak_bytes)
+    found = f"lowest peak {format_bytes(lowest.peak_bytes)} ({lowest.name})"
+    return f"{found}; trying {name} ({done} of {several(count, what)} done)"
+
+
 def _part(report: Progress, begin: float, end: float, number: int, count: int, doing: str) -> Progress:
-    """The progress of one of several equal parts."""
+    """The progress of one of several equal parts, which says nothing else while a step is captured."""
     each = (end - begin) / count
-    return report.part(begin + number * each, begin + (number + 1) * each, doing)
+    part = report.part(begin + number * each, begin + (number + 1) * each, doing)
+    return Progress(lambda share, _: part(share, doing))
 
 
 class _Measurement:

@@ -27,7 +27,7 @@ EVALUATIONS = 200
 
 def planned_rows(
     step: Step, graph: Graph, machine: Machine, budget: int, peak: int, rows: int, *, evaluations: int, seed: int,
-    stop: CancelToken, report: Callable[[float, str], object],
+    stop: CancelToken, report: Callable[[float, str], object], doing: Callable[[str, int, int], str],
 ) -> list[LeverRow | Unchangeable]:  # fmt: skip
     """Plan the step within a budget.
 
@@ -41,6 +41,7 @@ def planned_rows(
         seed: for random choices.
         stop: checked several times a second.
         report: called with the share done, from 0 to 1, and a status text.
+        doing: the status text, by the name of a plan, how many were made before it and how many there are.
 
     Raises:
         StowageError: the figures of the machine's links are impossible.
@@ -59,8 +60,9 @@ def planned_rows(
 
         def look(share: float, _: str, number: int = number, name: str = name) -> None:
             stop.check()
-            report((number + share) / len(_PLANS), name)
+            report((number + share) / len(_PLANS), doing(name, number, len(_PLANS)))
 
+        look(0.0, "")
         reason = ""
         try:
             plans[method] = search_swaps(

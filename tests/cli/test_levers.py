@@ -6,6 +6,7 @@ import pytest
 
 import planner as stowage
 from planner.machine import PRESETS
+from planner.units import format_bytes
 
 MODEL = "mlp:layers=1,hidden=16,batch=4"
 
@@ -30,7 +31,7 @@ def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(pla
     found = stowage.levers(stowage.zoo.load(MODEL), PRESETS["h100"], budget="60%", progress=False)
     assert max(map(len, text.splitlines())) <= columns
     title, _, rest = text.partition("\n\n")
-    rows, changes, others, caution = rest.split("\n\n")
+    rows, best, changes, others, caution = rest.split("\n\n")
     assert title == found.title
     header, cells = found.table()
     assert rows.splitlines()[0].split() == list(header[:-1])
@@ -38,6 +39,7 @@ def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(pla
     for row in cells:
         name = row[0].split()[0]
         assert any(line.startswith(name) and all(cell in line for cell in row[1:5]) for line in rows.splitlines())
+    assert best.startswith("Fastest that fits, by its numbers:\n")
     assert changes.startswith("What changes:\n")
     assert others.startswith("Not possible:\n")
     for part, said in ((changes, [(row.name, row.change) for row in found.rows[1:] if not row.parts]),
@@ -46,6 +48,28 @@ def test_a_person_reads_the_rows_then_what_changes_then_what_is_not_possible(pla
         assert all(" ".join(f"{name} {text}".split()) in words for name, text in said if columns == 250)
         assert all(name in words for name, _ in said)
     assert " ".join(caution.split()) == f"Approximate: {found.approximate}"
+
+
+def test_of_what_fits_the_fastest_is_named_and_what_is_faster_if_the_numbers_may_change(planner, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    words = ("levers", "mlp:layers=2,hidden=512,batch=512", "--machine", "h100", "--budget", "60%")
+    rows = planner(*words, "--json").json["rows"]
+    _, _, text = planner(*words).out.partition("Fastest that fits, by its numbers:\n")
+    named = dict(line.split("  ", 1) for line in text.partition("\n\n")[0].splitlines())
+    speeds = {row["name"]: row["samples_per_second"] for row in rows if row["fits"]}
+    fastest = [said.strip().rsplit(", ", 1)[0] for said in named.values()]
+    assert next(iter(named)) == "bit for bit"
+    assert [speeds[name] for name in fastest] == sorted({speeds[name] for name in fastest})
+    assert speeds[fastest[-1]] == max(speeds.values())
+    same = [row["samples_per_second"] for row in rows if row["fits"] and row["changes_numbers"] == "bit for bit"]
+    assert speeds[fastest[0]] == max(same)
+
+
+def test_where_nothing_fits_the_lowest_peak_is_named(planner) -> None:
+    words = ("levers", MODEL, "--machine", "h100", "--budget", "1KiB")
+    lowest = min(planner(*words, "--json").json["rows"], key=lambda row: row["peak_bytes"])
+    text = " ".join(planner(*words).out.split())
+    assert f"Nothing fits; the lowest peak is {format_bytes(lowest['peak_bytes'])} ({lowest['name']})." in text
 
 
 def test_what_is_not_possible_advises_nothing_that_the_command_lacks(planner) -> None:

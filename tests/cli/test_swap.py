@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from planner.cli import swap
+from planner.fit import reserve_of, usable_bytes
 from planner.plan import load_plan
 from planner.profile import machine
 from planner.swap import METHODS
@@ -39,9 +40,27 @@ def test_every_method_plans(planner, method: str) -> None:
     assert facts["step_seconds"] <= min(seconds for seconds in facts["baselines"].values() if seconds is not None)
 
 
-def test_without_a_budget_it_plans_for_what_the_device_has(planner) -> None:
+def test_without_a_budget_a_plan_for_a_gpu_leaves_room_for_what_a_process_takes_beside_it(planner) -> None:
     facts = planner("swap", MODEL, "--machine", "laptop", "--seconds", 1, "--json").json
-    assert facts["budget_bytes"] == machine("laptop").device.memory_bytes
+    reserved = sum(part.bytes for part in reserve_of(machine("laptop").device))
+    assert facts["budget_bytes"] == machine("laptop").device.memory_bytes - reserved == usable_bytes(machine("laptop"))
+    fit = planner("fit", "mlp:layers=1", "--machine", "laptop", "--over", "batch=1..2", "--json").json
+    assert facts["budget_bytes"] == fit["budget_bytes"]
+
+
+def test_without_a_budget_a_plan_for_a_cpu_may_take_all_of_its_memory(planner) -> None:
+    facts = planner("swap", MODEL, "--seconds", 0, "--json").json
+    assert facts["budget_bytes"] == machine("cpu").device.memory_bytes
+
+
+def test_a_gpu_that_is_too_small_for_any_process_is_refused_unless_a_budget_is_given(planner) -> None:
+    words = ["swap", MODEL, "--machine", "laptop:memory=256MiB", "--seconds", 0]
+    refused = planner(*words)
+    assert (refused.status, refused.out) == (2, "")
+    assert "has 256 MiB of memory, of which 544 MiB are reserved" in refused.err
+    given = planner(*words, "--budget", "100%")
+    assert given.status == 0
+    assert "has 256 MiB, of which the CUDA context and libraries take 544 MiB\n" in given.err
 
 
 def test_the_explanation_is_about_the_plan(planner, tmp_path: Path) -> None:
@@ -78,7 +97,8 @@ def test_a_plan_that_the_machine_has_no_memory_for_is_remarked_upon(planner) -> 
         "swap", "mlp:layers=3,hidden=30000,batch=8", "--machine", "v100-16gb", "--budget", "100%", "--seconds", 0
     )
     assert large.status == 0
-    assert "14.9 GiB; give --budget 16000000000" in large.err
+    most = usable_bytes(machine("v100-16gb"))
+    assert f"14.9 GiB, of which the CUDA context and libraries take 544 MiB; give --budget {most} to stay" in large.err
 
 
 def test_a_host_budget_holds_or_is_refused_with_what_would_do(planner) -> None:

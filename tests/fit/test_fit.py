@@ -1,5 +1,6 @@
 """What fits, against trying every value."""
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from planner.cancel import Cancelled
 from planner.fit import StillFitsError
 from planner.fit.bisection import largest
 from planner.machine import PRESETS, op_seconds
+from planner.units import format_bytes, format_seconds
 
 MLP = partial(zoo.mlp, layers=3, hidden=256)
 
@@ -59,8 +61,8 @@ def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_d
         return zoo.mlp(layers=3, hidden=256, batch=200 * batch)
 
     memory = 3 * 2**20
-    machine, shares = replace(small("v100-16gb", memory), host_memory_bytes=2**20), []
-    found = planner.fit(make, machine, {"batch": (1, None)}, progress=lambda share, _: shares.append(share))
+    machine, reports = replace(small("v100-16gb", memory), host_memory_bytes=2**20), []
+    found = planner.fit(make, machine, {"batch": (1, None)}, progress=lambda *report: reports.append(report))
     last = found.asked[-1]
     assert found.asked == range(1, last + 1)
     assert 4 <= last <= 16
@@ -72,7 +74,10 @@ def test_without_a_last_value_the_answers_are_those_of_trying_every_value_that_d
     for slower, answer in answers.items():
         assert answer.value == max((value for value, _, times in tried if times <= 1 + slower), default=None)
         assert answer.proven
-    assert shares == sorted(shares)
+    shares, said = zip(*reports, strict=True)
+    assert list(shares) == sorted(shares)
+    assert said[0] == "trying batch=1 (0 sizes captured)"  # of how many is not known yet
+    assert said[-1].endswith(f" of {last} sizes captured)")
 
 
 def test_every_answer_is_among_what_was_tried_also_in_steps_too_large_to_try_all_that_was_captured(monkeypatch):
@@ -207,6 +212,22 @@ def test_without_room_in_the_host_nothing_larger_fits_than_unswapped():
     assert found.tried[-1].step_seconds is None
 
 
+def test_what_is_printed_has_a_line_for_each_answer():
+    found = planner.fit(MLP, small("h100", 4 * 2**20), {"batch": [400, 700, 1000]}, progress=False)
+    tried = {needs.value: needs for needs in found.tried}
+    title, *lines = str(found).splitlines()
+    assert title == "batch on h100, 4 MiB for the step"
+    assert [line.split("  ")[0] for line in lines] == ["unswapped", "full speed", "10% slower", "50% slower", "at all"]
+    unswapped, *planned = (line[12:] for line in lines)
+    assert unswapped == f"batch={found.unswapped.value}, {format_bytes(tried[found.unswapped.value].unswapped_bytes)}"
+    for line, answer in zip(planned, (found.full_speed, *found.slower.values(), found.at_all), strict=True):
+        last = " (the last asked for)" if answer.value == 1000 else ""
+        assert line == f"batch={answer.value}, {format_seconds(tried[answer.value].step_seconds)} a step{last}"
+    assert found.at_all.value == 1000
+    none = planner.fit(MLP, small("h100", 2**10), {"batch": [1]}, progress=False)
+    assert str(none).splitlines()[-1] == "at all      none"
+
+
 @pytest.mark.parametrize("end", [KeyboardInterrupt, Cancelled])
 def test_progress_says_what_was_found_so_far_and_so_does_what_ends_it(end):
     memory, values, said = 4 * 2**20, range(400, 2200, 300), []
@@ -218,6 +239,11 @@ def test_progress_says_what_was_found_so_far_and_so_does_what_ends_it(end):
     )
     assert any(doing.startswith(f"{unswapped}; trying batch=") for doing in said)
     assert any(doing.startswith(f"{unswapped}, {at_all}; trying batch=") for doing in said)
+    counts = [
+        int(found[1]) for doing in said if (found := re.search(r"batch=\d+ \((\d) of 6 sizes captured\)$", doing))
+    ]
+    assert counts == sorted(counts)
+    assert counts[0] == 0 < counts[-1] <= 6
 
     def until_unswapped(_, doing):
         if doing.startswith("unswapped"):

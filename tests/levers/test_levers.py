@@ -1,5 +1,6 @@
 """What each lever does, against running each changed step: the bytes that it writes, and eager PyTorch's bits."""
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +14,7 @@ from planner.cancel import Cancelled, CancelToken
 from planner.levers import Numbers
 from planner.machine import PRESETS
 from planner.memory import pack_step
+from planner.units import format_bytes
 from tests.effort import EFFORT
 from tests.levers.arena_meter import PAINTS, run_measured
 
@@ -208,6 +210,24 @@ def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
     assert plan.peak_bytes == levers["swapped by a plan"].peak_bytes <= memory == levers.budget_bytes
 
 
+def test_progress_says_how_many_were_tried_and_the_lowest_peak_so_far():
+    said: list[str] = []
+    levers = planner.levers(
+        STEPS["mlp"](), H100, budget="70%", evaluations=1, progress=lambda _, doing: said.append(doing)
+    )
+    counts = {}
+    for doing in dict.fromkeys(said):
+        if match := re.fullmatch(r"lowest peak (.*) \((.*)\); trying .* \((\d+) of (\d+) (\w+?)s? done\)", doing):
+            peak, name, done, count, what = match.groups()
+            assert peak == format_bytes(levers[name].peak_bytes)
+            counts.setdefault(what, []).append((int(done), int(count)))
+    assert set(counts) == {"lever", "plan", "pair"}
+    for each in counts.values():
+        assert each == [(done, len(each)) for done in range(len(each))]
+    rest = [doing for doing in said if not doing.startswith("lowest peak")]
+    assert len(rest) < len(said) / 2
+
+
 def test_a_budget_is_the_memory_for_the_step_itself():
     step, tiny = STEPS["mlp"](), planner.machine("l4", memory="100MB")  # all of which is reserved
     peak = found("mlp")["as given"].peak_bytes
@@ -351,7 +371,7 @@ def test_cancelling_ends_it_without_an_answer():
 
     def look(share, doing):
         seen.append((share, doing))
-        if doing == "half the batch":
+        if "trying half the batch" in doing:
             stop.cancel()
 
     with pytest.raises(Cancelled):

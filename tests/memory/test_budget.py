@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planner.errors import StowageError
 from planner.memory import parse_budget
-from planner.units import format_apart, format_bytes
+from planner.units import bytes_label, format_apart, format_bytes
 
 GIB = 2**30
 
@@ -76,6 +76,25 @@ def test_amounts_are_written_for_people(amount, text):
 @given(st.integers(1, 2**50))
 def test_what_is_written_can_be_read_back_to_three_digits(amount):
     assert parse_budget(format_bytes(amount), 1) == pytest.approx(amount, rel=0.006, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (308779008, "295 MiB"), (294 * 2**20, "294 MiB"), (294 * 2**20 + 1, "295 MiB"), (1023, "1023 B"),
+        (1025, "1.01 KiB"), (999 * 2**10 + 1, "0.98 MiB"), (9999 * 2**30 // 1000, "10 GiB"),
+    ],
+)  # fmt: skip
+def test_the_least_that_is_enough_is_rounded_up(amount, text):
+    assert format_bytes(amount, round_up=True) == text
+
+
+@given(st.integers(1, 2**50))
+def test_an_amount_that_was_rounded_up_is_enough_where_it_is_typed_back(amount):
+    for text in (format_bytes(amount, round_up=True), bytes_label(amount, round_up=True)):
+        typed = parse_budget(text, 1)
+        assert typed >= amount
+        assert typed == pytest.approx(amount, rel=0.021, abs=0.5)
 
 
 @given(st.lists(st.integers(0, 2**62), min_size=2, max_size=4))

@@ -53,7 +53,7 @@ class Reasons:
     """What is the same for all budgets with the same verdict.
 
     Args:
-        least: the least budget for which there is a plan, as every sentence names it.
+        least: the least budget for which there is a plan, as every sentence names it, rounded up.
         why: by verdict, what needs the memory.
     """
 
@@ -73,7 +73,7 @@ def get_reasons(feasibility: Feasibility) -> Reasons:
             "swap": _holding(graph, op, held, "unswapped peak"),
             "impossible": _too_large_op(feasibility),
         }
-    return Reasons(bytes_label(feasibility.least_bytes), why)
+    return Reasons(bytes_label(feasibility.least_bytes, round_up=True), why)
 
 
 def unswapped_peak(graph: Graph) -> tuple[int, NDArray[np.float64]]:

@@ -54,7 +54,7 @@ class Pareto:
         close = np.flatnonzero(share >= _CLOSE)
         if not len(close):
             return f"No budget here comes within 2 % of the ideal {format_seconds(self.ideal_seconds)}; {least}."
-        enough = bytes_label(self.budget_bytes[close[0]])
+        enough = bytes_label(self.budget_bytes[close[0]], round_up=True)
         if close[0] == 0:
             return f"{enough} is enough for a step within 2 % of the ideal {format_seconds(self.ideal_seconds)}."
         return f"{enough} is enough for a step within 2 % of the ideal {format_seconds(self.ideal_seconds)}; {least}."

@@ -60,11 +60,8 @@ class Feasibility:
 
     def why_impossible(self, budget: int) -> str:
         """Explain why there is no plan for a budget below the least."""
-        small, least = (
-            bytes_label(budget),
-            bytes_label(self.least_bytes),
-        )  # as everywhere else, if they then differ
-        if small == least:
+        small, least = bytes_label(budget), bytes_label(self.least_bytes, round_up=True)
+        if small == least:  # else they are written as everywhere
             small, least = format_apart(budget, self.least_bytes)
         op = self.graph.ops[self.least_op]
         beside = ", with what lies outside of the arena" if self.graph.outside_bytes else ""

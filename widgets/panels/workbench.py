@@ -12,7 +12,7 @@ from planner.run import Run
 from planner.swap import SwapSearch
 from widgets.page import EVERY_PANEL
 from widgets.panels.panel import Panel
-from widgets.session import PlanTable
+from widgets.session import PlanRow, PlanTable
 
 if TYPE_CHECKING:
     from planner.partition import PartitionPlan
@@ -27,7 +27,7 @@ class Workbench(Panel):
         source: a step, a graph, a pair of one of these and a plan for it, or another view.
         machine: the machine to plan for, or its name; by default the attached GPU, or a V100 where there is none.
         budget: device memory, such as `"8GiB"` or `"50%"` of what the step takes; by default the machine's memory if
-            the step needs more, else what the step needs.
+            the step needs more, on a GPU less what the CUDA context and libraries take, else what the step needs.
         seed: seed of the random choices.
         device: what the step is captured for and run on, `"cpu"`, or `"cuda"` for the attached GPU.
 
@@ -69,7 +69,10 @@ class Workbench(Panel):
 
     @property
     def budget(self) -> int:
-        """The budget in bytes of device memory; settable to any amount that `plan_swaps` accepts."""
+        """The budget in bytes of device memory; settable to any amount that `plan_swaps` accepts.
+
+        An amount for which there is no plan is shown as such, and warned of once the step is captured.
+        """
         return self.session.budget
 
     @budget.setter
@@ -119,8 +122,8 @@ class Workbench(Panel):
         self.session.start_search(seconds, method)
         self._show("search")
 
-    def show_plan(self, plan: int | str) -> None:
-        """Go back to a plan of the list, with its machine and its budget; returns at once.
+    def show_plan(self, plan: int | str) -> PlanRow:
+        """Go back to a plan of the list, with its machine and its budget; returns its row once it is shown.
 
         Args:
             plan: its number, counted from 1, or its name in the list.
@@ -128,23 +131,23 @@ class Workbench(Panel):
         Raises:
             StowageError: there is not exactly one such plan.
         """
-        self.session.show_plan(plan)
+        return self.session.show_plan(plan)
 
-    def undo(self) -> None:
-        """Show the plan, machine and budget that were shown before.
+    def undo(self) -> PlanRow:
+        """Show the plan, machine and budget that were shown before; returns the row of that plan.
 
         Raises:
             StowageError: there was none.
         """
-        self.session.step_plans(-1)
+        return self.session.step_plans(-1)
 
-    def redo(self) -> None:
-        """Show again what `undo` went back from.
+    def redo(self) -> PlanRow:
+        """Show again what `undo` went back from; returns the row of that plan.
 
         Raises:
             StowageError: nothing was undone.
         """
-        self.session.step_plans(1)
+        return self.session.step_plans(1)
 
     def note_plan(self, plan: int | str, note: str | None = None, *, name: str | None = None) -> None:
         """Write a note on a plan of the list, or name it; a plan with a name or a note is never dropped.

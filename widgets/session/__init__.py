@@ -3,6 +3,6 @@
 from widgets.session.interrupts import in_message
 from widgets.session.session import Session
 from widgets.session.state.buffers_as_step import buffers_as_step
-from widgets.session.state.plan_table import PlanTable
+from widgets.session.state.plan_table import PlanRow, PlanTable
 
-__all__ = ["PlanTable", "Session", "buffers_as_step", "in_message"]
+__all__ = ["PlanRow", "PlanTable", "Session", "buffers_as_step", "in_message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +26,7 @@ from widgets.session.partition.partition_state import Pins
 from widgets.session.plans import listing
 from widgets.session.state import machines
 from widgets.session.state.message_bus import Listener
-from widgets.session.state.plan_table import PlanTable
+from widgets.session.state.plan_table import PlanRow, PlanTable
 from widgets.session.state.session_state import SessionState
 from widgets.session.state.source import read_source
 from widgets.session.tasks import capturing, planning, running, searching, sweeping
@@ -42,8 +43,9 @@ class Session:
     Args:
         source: a step, a graph, or a pair of one of these and a plan for it.
         machine: the machine to plan for, or its name; by default the attached GPU, or a V100 where there is none.
-        budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, else what
-            the step needs, also after another machine was chosen.
+        budget: device memory, as in `plan_swaps`; by default the machine's memory if the step needs more, on a GPU
+            less what the CUDA context and libraries take, else what the step needs, also after another machine was
+            chosen.
         seed: seed of the random choices.
         device: what the step is captured for and run on, `"cpu"` or `"cuda"`; a graph has its own.
 
@@ -98,7 +100,8 @@ class Session:
     def budget(self) -> int:
         """The budget in bytes of device memory, which may follow the machine.
 
-        Blocks until the capture and a change of the machine have ended, and raises as `graph` does.
+        Blocks until the capture and a change of the machine have ended, and raises as `graph` does. Setting one for
+        which there is no plan warns, once the step is captured.
         """
         _ = self.graph
         capturing.wait_for_machine(self._session_state)
@@ -106,7 +109,9 @@ class Session:
 
     @budget.setter
     def budget(self, budget: str | int) -> None:
-        planning.set_budget(self._session_state, budget)
+        problem = planning.set_budget(self._session_state, budget)
+        if problem:
+            warnings.warn(problem, stacklevel=3)
 
     @property
     def plan(self) -> SwapPlan | None:
@@ -174,8 +179,8 @@ class Session:
             searching.choose_method(self._session_state, method, seconds)
         searching.resume(self._session_state, seconds)
 
-    def show_plan(self, plan: int | str) -> None:
-        """Show a plan of the list, with its machine and its budget; blocks until it can be, then returns at once.
+    def show_plan(self, plan: int | str) -> PlanRow:
+        """Show a plan of the list, with its machine and its budget; blocks until it is shown, and returns its row.
 
         Args:
             plan: its number, or its name in the list.
@@ -184,10 +189,10 @@ class Session:
             StowageError: there is not exactly one such plan, the session is closed, or as `graph` does.
         """
         _ = self.plan
-        listing.show(self._session_state, plan)
+        return self._row(listing.show(self._session_state, plan))
 
-    def step_plans(self, by: int) -> None:
-        """Show what was shown before (-1) or, after that, what came next (1).
+    def step_plans(self, by: int) -> PlanRow:
+        """Show what was shown before (-1) or, after that, what came next (1); as `show_plan` otherwise.
 
         Args:
             by: -1 or 1.
@@ -196,7 +201,11 @@ class Session:
             StowageError: nothing was, the session is closed, or as `graph` does.
         """
         _ = self.plan
-        listing.step(self._session_state, by)
+        return self._row(listing.step(self._session_state, by))
+
+    def _row(self, number: int) -> PlanRow:
+        """The row of a plan that is in the list."""
+        return next(row for row in self.plans if row.number == number)
 
     def write_plan(self, plan: int | str, name: str | None = None, note: str | None = None) -> None:
         """Set the name or the note of a plan of the list.

@@ -40,7 +40,8 @@ def command(model: str, machine_name: str, budget: str | None, captured_for: str
 
     Peaks are those of the captured order with nothing swapped, and times come from a roofline. Rows per second are of
     the batch, along dimension 0. Numbers are those of the step as given, bit for bit, or up to rounding, or changed.
-    What the step does not allow is listed with the reason. Ctrl-C ends it without an answer, with exit status 130.
+    The fastest row that fits is named, and of those that keep the numbers, too. What the step does not allow is listed
+    with the reason. Ctrl-C ends it without an answer, with exit status 130.
     """
     from planner import zoo
     from planner.levers import levers
@@ -64,11 +65,19 @@ def command(model: str, machine_name: str, budget: str | None, captured_for: str
 
 
 def _show_tables(found: Levers) -> None:
-    """The rows, then what each single lever changes and what is not possible, such that a narrow terminal has room."""
+    """The rows, the best of them, then what each single lever changes, such that a narrow terminal has room."""
     columns, rows = found.table()
     show_paragraph(found.title)
     click.echo()
     show_table(columns[:-1], [row[:-1] for row in rows])
+    best = _fastest(found)
+    if best:
+        click.echo("\nFastest that fits, by its numbers:")
+        show(best, False)
+    else:
+        lowest = min(found, key=lambda row: row.peak_bytes)
+        click.echo()
+        show_paragraph(f"Nothing fits; the lowest peak is {format_bytes(lowest.peak_bytes)} ({lowest.name}).")
     click.echo("\nWhat changes:")
     show({row.name: row.change for row in found.rows[1:] if not row.parts}, False)
     if found.unchangeable:
@@ -77,6 +86,22 @@ def _show_tables(found: Levers) -> None:
     if found.approximate:
         click.echo()
         show_paragraph(f"Approximate: {found.approximate}")
+
+
+def _fastest(found: Levers) -> dict[str, str]:
+    """By what becomes of the numbers, the fastest row that fits, where none that changes them less is as fast."""
+    from planner.levers import Numbers
+
+    rates = {row.name: cells[4] for row, cells in zip(found, found.table()[1], strict=True)}
+    best: dict[str, str] = {}
+    speed = 0.0
+    for numbers in Numbers:
+        fitting = [row for row in found if row.fits and row.changes_numbers is numbers]
+        fastest = max(fitting, key=lambda row: row.samples_per_second, default=None)
+        if fastest is not None and fastest.samples_per_second > speed:
+            speed = fastest.samples_per_second
+            best[str(numbers)] = f"{fastest.name}, {rates[fastest.name]} {found.unit}/s"
+    return best
 
 
 def _facts(found: Levers) -> dict[str, Any]:

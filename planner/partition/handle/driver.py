@@ -224,8 +224,8 @@ def too_little_memory(problem: PartitionProblem, least: Solution) -> str:
     given = f" with {'the pin' if len(pins) == 1 else 'the pins'} {' and '.join(pins)}" if pins else ""
     return (
         f"{allowed} is too little for each of {problem.workers} workers{given}: in the smallest partition that was "
-        f"found, {where} {needed}{holding}; allow at least {most} bytes ({format_bytes(most)}), or "
-        f"{'drop a pin' if pins else 'have more workers'}"
+        f"found, {where} {needed}{holding}; allow at least {most} bytes "
+        f"({format_bytes(most, round_up=True)}), or {'drop a pin' if pins else 'have more workers'}"
     )
 
 

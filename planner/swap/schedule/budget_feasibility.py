@@ -166,18 +166,19 @@ def refuse(problem: Problem, step_peak_bytes: int) -> BudgetTooSmallError:
     beside = f", beside {format_bytes(outside)} of temporary memory outside of the arena" if outside else ""
     share = ' (a bare number is bytes; write "40%" for a share of what the step takes)' if problem.budget < 4096 else ""
     if problem.arena_budget < most:
-        budget, alone, enough = format_apart(problem.budget, most, least)
+        budget, alone = format_apart(problem.budget, most)
         how = ", even if its result reuses an input's memory" if most < set_bytes[op] else ""
         why = f"{_op_text(problem, op)} alone works on {alone}{beside}{how}"
     else:
         op = int(set_bytes.argmax())
-        budget, alone, enough = format_apart(problem.budget, int(set_bytes[op]), least)
+        budget, alone = format_apart(problem.budget, int(set_bytes[op]))
         why = (
             f"{_op_text(problem, op)} alone works on {alone}{beside} unless its result reuses an input's memory, and "
             "no order of the ops was found in which every buffer that must be reused can be"
         )
     return BudgetTooSmallError(
-        f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes ({enough})"
+        f"a budget of {budget} is too small{share}: {why}; allow at least {least} bytes "
+        f"({format_bytes(least, round_up=True)})"
     )
 
 

@@ -205,7 +205,7 @@ class SearchState:
         raise BudgetTooSmallError(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
-            f"({format_bytes(self.least_host)}) of host memory, or more on the device"
+            f"({format_bytes(self.least_host, round_up=True)}) of host memory, or more on the device"
         )
 
     def _offer(

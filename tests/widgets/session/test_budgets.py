@@ -9,6 +9,8 @@ import pytest
 
 from planner import zoo
 from planner.capture import capture
+from planner.errors import StowageError
+from planner.fit import usable_bytes
 from planner.graph import Graph
 from planner.plan import validate
 from planner.profile import machine
@@ -103,6 +105,18 @@ def test_the_verdict_comes_before_the_request_returns(graph: Graph) -> None:
     ]
 
 
+def test_the_least_budget_that_is_named_will_do_where_it_is_typed_back(graph: Graph) -> None:
+    session = Session(graph, budget=1)
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    least = recorder.last("machine")["least"]
+    assert f"Raise the budget to {least} or more." in recorder.last("search")["sentence"]
+    session.budget = least
+    assert session.plan is not None
+    assert session.budget >= recorder.last("machine")["least_bytes"]
+    assert recorder.last("budget")["verdict"] == "swap"
+
+
 def test_however_fast_the_budget_moves_the_last_one_stays(graph: Graph) -> None:
     session = Session(graph, budget="50%")
     recorder = MessageRecorder(session)
@@ -153,7 +167,7 @@ def test_the_budget_follows_the_device_until_somebody_sets_one() -> None:
     for name in ("v100-16gb", "h100", "laptop"):
         session.machine = name
         assert session.plan is not None
-        assert session.budget == min(peak, machine(name).device.memory_bytes)
+        assert session.budget == min(peak, usable_bytes(machine(name)))
     session.budget = "50%"
     session.machine = "h100"
     assert session.plan is not None
@@ -246,13 +260,27 @@ def test_the_machine_asked_for_last_is_planned_for_however_early_that_was(graph:
 
 def test_the_machine_and_the_budget_that_follows_it_are_those_that_were_set_as_soon_as_they_are_read() -> None:
     session = Session(zoo.load("wresnet:depth=50,batch=96,image=224"), machine="laptop")
-    assert session.budget == machine("laptop").device.memory_bytes
+    assert session.budget == usable_bytes(machine("laptop"))
     session.machine = "h100"
     assert session.machine.name == "h100"
     session.machine = machine("laptop")
     assert session.machine == machine("laptop")
     session.machine = "h100"
-    assert session.budget > machine("laptop").device.memory_bytes
+    assert session.budget > usable_bytes(machine("laptop"))
+
+
+def test_a_gpu_that_has_no_memory_for_a_plan_is_told_and_a_budget_overrides_that(graph: Graph) -> None:
+    session, tiny = Session(graph, machine="laptop"), machine("laptop", memory="256MiB")
+    recorder = MessageRecorder(session)
+    recorder.planned()
+    session.machine = tiny
+    assert session.machine.name == "laptop"
+    assert "has 256 MiB of memory, of which 544 MiB are reserved" in recorder.last("notice")["sentence"]
+    with pytest.raises(StowageError, match="of which 544 MiB are reserved"):
+        _ = Session(graph, machine=tiny).plan
+    given = Session(graph, machine=tiny, budget="60%")
+    assert given.plan is not None
+    assert given.machine == tiny
 
 
 def test_a_machine_that_is_none_is_told_in_one_line_and_nothing_changes(graph: Graph) -> None:

@@ -16,6 +16,7 @@ from planner.graph import Graph
 from planner.plan import SwapPlan, plan_from_json, plan_to_json, validate
 from planner.profile import machine
 from planner.swap import plan_swaps
+from planner.units import bytes_label, format_percent, format_seconds
 from tests.widgets.session.message_recorder import MessageRecorder
 from widgets.info import assess_feasibility
 from widgets.panels.workbench import Workbench
@@ -65,7 +66,12 @@ def test_the_list_survives_a_change_of_machine_and_budget(bench: Workbench) -> N
 
 def test_going_back_to_a_plan_changes_machine_budget_and_answers_with_it(bench: Workbench) -> None:
     first, recorder = bench.plans[0], MessageRecorder(bench.session)
-    bench.show_plan(first.number)
+    row = bench.show_plan(first.number)
+    assert (row.number, row.plan, row.shown) == (first.number, bench.plan, True)
+    assert repr(row) == (
+        f"<Plan 1 for V100 SXM2 16 GB, {bytes_label(first.budget_bytes)}: {format_seconds(first.step_seconds)} a step, "
+        f"{format_percent(first.percent_of_ideal / 100)} of ideal, {first.method}>"
+    )
     assert shown(bench) == ("v100-16gb", first.budget_bytes, first.step_seconds)
     assert recorder.last("machine")["name"] == "v100-16gb"
     assert recorder.last("budget")["budget_bytes"] == first.budget_bytes
@@ -90,20 +96,24 @@ def test_what_was_shown_is_undone_and_redone(bench: Workbench) -> None:
     last = shown(bench)
     seen = [last]
     while seen[-1][:2] != ("v100-16gb", bench.plans[0].budget_bytes):
-        bench.undo()
+        row = bench.undo()
         seen.append(shown(bench))
+        assert (row.plan, row.shown) == (bench.plan, True)
     with pytest.raises(StowageError, match="no other plan was shown before"):
         bench.undo()
     for expected in reversed(seen[:-1]):
-        bench.redo()
+        row = bench.redo()
         assert shown(bench) == expected
+        assert (row.plan, row.shown) == (bench.plan, True)
     with pytest.raises(StowageError, match="nothing was undone"):
         bench.redo()
 
 
 def test_a_budget_without_a_plan_is_undone_to_the_plan_before_it(bench: Workbench) -> None:
     before = shown(bench)
-    bench.budget = 1
+    with pytest.warns(UserWarning, match=r"^a budget of 1 B is too small: .* allow at least \d+ bytes$") as warned:
+        bench.budget = 1
+    assert [one.filename for one in warned] == [__file__]
     assert bench.plan is None
     bench.undo()
     assert shown(bench) == before

@@ -35,8 +35,8 @@ def table(session_state: SessionState) -> PlanTable:
         return session_state.plan_list.table(session_state.plan)
 
 
-def show(session_state: SessionState, plan: int | str) -> None:
-    """Show a plan of the list, given by number or name, with its machine and its budget.
+def show(session_state: SessionState, plan: int | str) -> int:
+    """Show a plan of the list, given by number or name, with its machine and its budget; returns its number.
 
     Raises:
         StowageError: there is no such plan, or the session is closed.
@@ -45,6 +45,7 @@ def show(session_state: SessionState, plan: int | str) -> None:
         session_state.check_open()
         listed = session_state.plan_list.find(plan)
         _show(session_state, PlanView(listed.number, listed.plan.budget_bytes, False, None))
+        return listed.number
 
 
 def show_other(session_state: SessionState, plan: SwapPlan) -> None:
@@ -67,8 +68,8 @@ def show_other(session_state: SessionState, plan: SwapPlan) -> None:
         _show(session_state, PlanView(listed.number, plan.budget_bytes, False, None))
 
 
-def step(session_state: SessionState, by: int) -> None:
-    """Show what was shown before (-1) or, after that, what came next (1).
+def step(session_state: SessionState, by: int) -> int:
+    """Show what was shown before (-1) or, after that, what came next (1); returns the number of the plan.
 
     Raises:
         StowageError: nothing was, or the session is closed.
@@ -81,6 +82,7 @@ def step(session_state: SessionState, by: int) -> None:
         if view is None:
             raise StowageError("no other plan was shown before this one" if by < 0 else "nothing was undone")
         _show(session_state, view)
+        return view.number
 
 
 def write(session_state: SessionState, plan: int | str, name: str | None = None, note: str | None = None) -> None:

@@ -11,7 +11,7 @@ from widgets.messages import Message, MessageKind, forget_kinds, notice_message,
 from widgets.session.state.session_state import SessionState
 
 S = TypeVar("S")
-Request = Callable[[SessionState, Mapping[str, Any]], None]
+Request = Callable[[SessionState, Mapping[str, Any]], object]
 
 
 def _nothing(_: SessionState) -> None:

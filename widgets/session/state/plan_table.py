@@ -60,6 +60,15 @@ class PlanRow:
         made = self.plan.method
         return made if self.search in (None, made) else f"{self.search} ({made})"
 
+    def __repr__(self) -> str:
+        """It in one line."""
+        named = f" {self.name!r}" if self.name != f"plan {self.number}" else ""
+        return (
+            f"<Plan {self.number}{named} for {self.machine}, {bytes_label(self.budget_bytes)}: "
+            f"{format_seconds(self.step_seconds)} a step, {format_percent(self.percent_of_ideal / 100)} of ideal, "
+            f"{self.method}>"
+        )
+
     def cells(self) -> list[str]:
         """It as a row of text."""
         marks = f"{'▸' if self.shown else ''}{'★' if self.best else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.cancel import Cancelled
 from planner.capture import capture
 from planner.errors import StowageError
+from planner.fit import usable_bytes
 from planner.graph import Graph, fingerprint
 from planner.machine import Machine
 from planner.plan import SwapPlan, predicted_op_seconds
@@ -130,6 +131,7 @@ def _lay_out(session_state: SessionState, job: Job, loading: Loading, graph: Gra
 def _change(session_state: SessionState, job: Job, name: str | Machine) -> None:
     try:
         plan_cache = _plan_cache(session_state, machines.find(name))
+        of_device = _of_device(plan_cache.feasibility) if session_state.follows_device else None
     except Exception as error:
         session_state.report(job, notice_message(sentence_of(error)))
         with session_state.message_bus.lock:
@@ -140,8 +142,8 @@ def _change(session_state: SessionState, job: Job, name: str | Machine) -> None:
         if job.current:
             session_state.jobs.drop("plan", "search", "sweep")  # started meanwhile, for the previous machine
             planning.drop_search(session_state)
-            if session_state.follows_device:
-                session_state.budget = _of_device(plan_cache.feasibility)
+            if of_device is not None and session_state.follows_device:
+                session_state.budget = of_device
             settle(session_state, plan_cache)
             planning.begin(session_state)
 
@@ -175,7 +177,7 @@ def _first_budget(session_state: SessionState, feasibility: Feasibility, plan: S
     """The budget in bytes.
 
     Raises:
-        StowageError: it is a share of the step that rounds to zero bytes.
+        StowageError: it is a share of the step that rounds to zero bytes, or the device has no memory for a plan.
     """
     if session_state.budget is not None:
         return feasibility.parse(session_state.budget)
@@ -185,8 +187,12 @@ def _first_budget(session_state: SessionState, feasibility: Feasibility, plan: S
 
 
 def _of_device(feasibility: Feasibility) -> int:
-    """The device memory that the step can use."""
-    return min(feasibility.machine.device.memory_bytes, feasibility.peak_bytes)
+    """The device memory that the step can use.
+
+    Raises:
+        StowageError: the CUDA context and libraries take all of it.
+    """
+    return min(usable_bytes(feasibility.machine), feasibility.peak_bytes)
 
 
 def graph_of_plan(graph: Graph, plan: SwapPlan) -> Graph:

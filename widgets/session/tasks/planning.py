@@ -23,8 +23,8 @@ _SIMPLE = "trying simple policies"
 _FIRST_SECONDS = 5.0
 
 
-def set_budget(session_state: SessionState, budget: str | int) -> None:
-    """Plan for another budget; a running search is cancelled.
+def set_budget(session_state: SessionState, budget: str | int) -> str:
+    """Plan for another budget; a running search is cancelled. Returns why there is no plan for it, or `""`.
 
     Raises:
         StowageError: the budget is invalid, or the session is closed.
@@ -34,7 +34,7 @@ def set_budget(session_state: SessionState, budget: str | int) -> None:
         if session_state.feasibility is None:
             parse_budget(budget, 2**50)
             session_state.budget, session_state.follows_device = budget, False
-            return
+            return ""
         size = session_state.feasibility.parse(budget)
         session_state.jobs.drop("plan", "search")
         drop_search(session_state)
@@ -45,6 +45,8 @@ def set_budget(session_state: SessionState, budget: str | int) -> None:
                 machine_message(session_state.feasibility, machines.choice(session_state.feasibility.machine), size)
             )
         begin(session_state)
+        feasibility = session_state.feasibility
+        return feasibility.why_impossible(size) if feasibility.verdict(size) == "impossible" else ""
 
 
 def drop_search(session_state: SessionState) -> None:
@@ -117,7 +119,8 @@ def idle(session_state: SessionState) -> Message:
     if verdict == "fits":
         sentence = "Nothing to search: the whole step fits the budget, so no tensor is moved."
     else:
-        sentence = f"No plan can exist here. Raise the budget to {bytes_label(feasibility.least_bytes)} or more."
+        least = bytes_label(feasibility.least_bytes, round_up=True)
+        sentence = f"No plan can exist here. Raise the budget to {least} or more."
     return search_message(
         "nothing", method=session_state.method, seed=session_state.seed, ideal_seconds=feasibility.ideal_seconds,
         sentence=sentence,
@@ -188,7 +191,7 @@ def _first_plan(session_state: SessionState, job: Job, known: SwapPlan | None) -
         return
     least = plan_cache.least_known(session_state.budget_bytes)
     budget = format_bytes(session_state.budget_bytes)
-    allow = f"; a plan is known at {format_bytes(least)}" if least is not None else ""
+    allow = f"; a plan is known at {format_bytes(least, round_up=True)}" if least is not None else ""
     session_state.draw(
         job, feasibility.captured, placeholder=True, state="none",
         sentence=f"No valid plan was found yet within {budget}: search for one{allow}.",
