@@ -178,7 +178,7 @@ def test_every_plan_has_eagers_bits(name: str, method: str) -> None:
             ready.graph, ready.machine, budget, seconds=ready.seconds, method=method, time_limit=0.2,
             recompute_limit=None if method == "swap" else "50%",
         )  # fmt: skip
-        result = run(STEPS[name](), plan, steps=3, check=True, stress=True).wait()
+        result = run(STEPS[name](), plan, steps=3, check=True, stress=budget != "100%").wait()
         assert result.mismatches == ()
         assert result.peak_bytes <= plan.peak_bytes
 
