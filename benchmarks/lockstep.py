@@ -95,14 +95,15 @@ def _steps(graph, whole, plan, values, rank):
     for mine, value in program.constants:
         tensor(mine).copy_(value)
     state = torch.Generator().manual_seed(0).get_state()  # every worker draws the same numbers
+    states = {}  # by op that draws numbers of its own, before it does
     for op, call in zip(graph.ops, program.calls, strict=True):
         args, kwargs = filled(call.args), {name: filled(value) for name, value in call.kwargs.items()}
         if call.target in COLLECTIVES:
             made = yield call.target, args
         elif op.random:
-            torch.set_rng_state(state)
+            torch.set_rng_state(states.setdefault(op.drawn_first_by, state))
             made = call.target(*args, **kwargs)
-            state = torch.get_rng_state()
+            state = torch.get_rng_state() if op.draws_as < 0 else state
         else:
             made = call.target(*args, **kwargs)
         made = made if isinstance(made, list | tuple) else [made]

@@ -28,7 +28,7 @@ def structure(graph: Graph) -> tuple[Any, ...]:
         tuple(
             (
                 op.name, op.target, op.inputs, op.outputs, op.phase, op.module, op.random, op.overwrites, op.workspace,
-                op.first_run_only, op_class(graph, op),
+                op.first_run_only, op.draws_as, op_class(graph, op),
             )
             for op in graph.ops
         ),

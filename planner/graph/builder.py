@@ -64,11 +64,12 @@ class GraphBuilder:
         random: bool = False,
         overwrites: Iterable[int] = (),
         first_run_only: Iterable[int] = (),
+        draws_as: int = -1,
     ) -> int:
         """Add an op; `moved` is its memory traffic in bytes."""
         op = Op(
             len(self.ops), name, target, tuple(inputs), tuple(outputs), attributes, phase, module, source,
-            flops, moved, random, tuple(overwrites), first_run_only=tuple(first_run_only),
+            flops, moved, random, tuple(overwrites), first_run_only=tuple(first_run_only), draws_as=draws_as,
         )  # fmt: skip
         self.ops.append(op)
         return op.id

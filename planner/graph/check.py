@@ -11,7 +11,7 @@ from planner.graph.types import Graph, Kind, Op, Storage, Tensor
 def check(graph: Graph) -> list[str]:
     """List the inconsistencies of a graph, one sentence each; empty when it is valid."""
     problems = [*_references(graph)]
-    return problems or [*_names(graph), *_layouts(graph), *_liveness(graph), *_workspaces(graph)]
+    return problems or [*_names(graph), *_layouts(graph), *_liveness(graph), *_workspaces(graph), *_draws(graph)]
 
 
 def _references(graph: Graph) -> list[str]:
@@ -38,6 +38,8 @@ def _references(graph: Graph) -> list[str]:
             problems.append(f"op {op.name} names workspace {op.workspace}, which does not exist")
         if any(storage not in storages for storage in op.first_run_only):
             problems.append(f"op {op.name} names a storage for its first run that does not exist")
+        if op.draws_as != -1 and op.draws_as not in range(op.id):
+            problems.append(f"op {op.name} draws the numbers of op {op.draws_as}, which does not come before it")
     if any(tensor not in tensors for tensor in graph.outputs):
         problems.append("the step returns a tensor that does not exist")
     return problems
@@ -90,4 +92,15 @@ def _workspaces(graph: Graph) -> list[str]:
     for storage in graph.storages:
         if (storage.kind is Kind.WORKSPACE) != (storage.id in owners):
             problems.append(f"storage {storage.name} and the op whose workspace it is do not agree")
+    return problems
+
+
+def _draws(graph: Graph) -> list[str]:
+    problems = []
+    for op in graph.ops:
+        if op.draws_as < 0:
+            continue
+        first = graph.ops[op.draws_as]
+        if not op.random or not first.random or first.draws_as != -1:
+            problems.append(f"op {op.name} draws the numbers of {first.name}, and one of them draws none of its own")
     return problems

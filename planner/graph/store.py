@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import astuple, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,8 @@ from planner.graph.check import check
 from planner.graph.types import Graph, Kind, Op, Phase, Storage, Tensor
 
 VERSION = 3
+#: Columns that are written only where an entry differs from what it is by default.
+_OPTIONAL = frozenset({"draws_as"})
 _FORMAT = "stowage-graph"
 _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 #: A search asks for its graph's at every plan that it makes.
@@ -122,20 +124,31 @@ def _digest(graph: Graph, normalized: Callable[[str], str]) -> str:
         digest.update(f"t{tensor.storage},{tensor.shape},{tensor.strides},{tensor.offset},{tensor.dtype};".encode())
     for op in graph.ops:
         digest.update(f"o{op.target},{op.inputs},{op.outputs},{normalized(op.attributes)},{op.overwrites}".encode())
-        digest.update(f",{op.first_run_only};".encode())
+        digest.update(f",{op.first_run_only}{f',{op.draws_as}' if op.draws_as >= 0 else ''};".encode())
     digest.update(f"r{graph.outputs}".encode())
     return digest.hexdigest()[:32]
 
 
 def _table(items: tuple[Any, ...], row_type: type) -> dict[str, Any]:
-    return {"columns": [column.name for column in fields(row_type)], "rows": [astuple(item) for item in items]}
+    columns = [
+        column.name
+        for column in fields(row_type)
+        if column.name not in _OPTIONAL or any(getattr(item, column.name) != column.default for item in items)
+    ]
+    return {"columns": columns, "rows": [[getattr(item, name) for name in columns] for item in items]}
 
 
 def _rows(table: dict[str, Any], row_type: type) -> list[list[Any]]:
     expected = [column.name for column in fields(row_type)]
-    if table["columns"] != expected:
+    if table["columns"] not in (expected, [name for name in expected if name not in _OPTIONAL]):
         raise ValueError(f"{row_type.__name__} columns are {table['columns']}, expected {expected}")
-    return list(table["rows"])
+    rows, columns = list(table["rows"]), fields(row_type)[: len(table["columns"])]
+    if any(len(row) != len(columns) for row in rows):
+        raise ValueError(f"a {row_type.__name__} has not {len(columns)} values")
+    for place, column in enumerate(columns):
+        if column.name in _OPTIONAL and all(row[place] == column.default for row in rows):
+            raise ValueError(f"no {row_type.__name__} has a {column.name}")
+    return rows
 
 
 def _storage(row: list[Any]) -> Storage:
@@ -154,12 +167,12 @@ def _tensor(row: list[Any]) -> Tensor:
 def _op(row: list[Any]) -> Op:
     (
         identity, name, target, inputs, outputs, attributes, phase, module, source, flops, moved, random,
-        overwrites, workspace, first_run_only,
+        overwrites, workspace, first_run_only, *draws_as,
     ) = row  # fmt: skip
     return Op(
         _int(identity), _text(name), _text(target), _ints(inputs), _ints(outputs), _text(attributes), Phase(phase),
         _text(module), _text(source), _int(flops), _int(moved), _flag(random), _ints(overwrites), _int(workspace),
-        _ints(first_run_only),
+        _ints(first_run_only), *map(_int, draws_as),
     )  # fmt: skip
 
 

@@ -94,6 +94,8 @@ class Op:
     A plan may run an op more than once in a step, to make values again. `first_run_only` lists storages that it updates
     beside its results (the running statistics of a batch normalisation): its results do not depend on them, and only
     its first run in a step reads and writes them.
+    `draws_as` is the earlier op whose random numbers a random op draws once more, as `torch.utils.checkpoint` has it in
+    the backward pass; -1 if it continues from the last op that draws numbers of its own.
     """
 
     id: int
@@ -111,6 +113,12 @@ class Op:
     overwrites: tuple[int, ...] = ()
     workspace: int = -1
     first_run_only: tuple[int, ...] = ()
+    draws_as: int = -1
+
+    @property
+    def drawn_first_by(self) -> int:
+        """The op that draws the numbers of a random op first in captured order, which may be the op itself."""
+        return self.id if self.draws_as < 0 else self.draws_as
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,13 +26,18 @@ class _OfTheThread:
 
 
 @contextmanager
-def as_default(generator: torch.Generator, capture: private.TorchDispatchMode | None = None) -> Iterator[None]:
+def as_default(
+    generator: torch.Generator,
+    capture: private.TorchDispatchMode | None = None,
+    of_gpus: torch.Generator | None = None,
+) -> Iterator[None]:
     """Redirect this thread's use of the default generator by `torch`'s functions to another one.
 
     Args:
         generator: draws on the CPU. One thread at a time may do this.
         capture: a mode that a step is captured in. Then seeds and states of the GPUs' generators are redirected, too,
             also in the threads that its backward pass is made in.
+        of_gpus: the generator in the place of the GPUs' then; None for the same one.
     """
     random: Any = torch.random
     before, before_there = random.default_generator, torch.cuda.default_generators
@@ -42,7 +47,8 @@ def as_default(generator: torch.Generator, capture: private.TorchDispatchMode | 
         return get_ident() == thread if capture is None else private.in_capture(thread, capture)
 
     random.default_generator = _OfTheThread(generator, torch.default_generator, is_here)
-    instead: Any = tuple(_OfTheThread(generator, default, is_here) for default in before_there)
+    there = generator if of_gpus is None else of_gpus
+    instead: Any = tuple(_OfTheThread(there, default, is_here) for default in before_there)
     if capture is not None:
         torch.cuda.default_generators = instead
     try:

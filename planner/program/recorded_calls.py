@@ -50,7 +50,11 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Event:
-    """One kernel call: layouts represent tensors, in the arguments and in `results` (None: no tensor)."""
+    """One kernel call: layouts represent tensors, in the arguments and in `results` (None: no tensor).
+
+    A call that draws the random numbers of an earlier one again has the place of that one among all calls in
+    `draws_as`; others have -1.
+    """
 
     target: private.OpOverload
     args: tuple[Any, ...]
@@ -59,6 +63,7 @@ class Event:
     phase: Phase
     module: str
     source: str
+    draws_as: int = -1
 
     @property
     def kernel(self) -> str:

@@ -15,6 +15,7 @@ __all__ = [
     "MIXED",
     "READS",
     "OpOverload",
+    "draws_by_shape",
     "functional_form",
     "has_kernel",
     "is_deterministic",
@@ -43,6 +44,12 @@ MIXED = frozenset({torch.ops.aten._trilinear.default, torch.ops.aten.linalg_pinv
 
 #: The argument of attention that is the probability of dropping a value; LSTMs have one by position.
 _PROBABILITY = "dropout_p"
+
+#: Not those whose values decide how often they draw, such as a Poisson draw or a leaky ReLU of random slopes.
+_DRAWING_BY_SHAPE = frozenset({
+    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "native_dropout", "normal_",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random_", "randperm", "uniform_",
+})  # fmt: skip
 
 # Kernels that update their fourth and fifth argument, the running mean and variance, without declaring it.
 _SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
@@ -109,6 +116,15 @@ def is_deterministic(target: OpOverload, args: Sequence[Any], kwargs: Mapping[st
         return False
     probability = args[position] if position < len(args) else kwargs.get(_PROBABILITY, 0.0)
     return bool(probability == 0.0)
+
+
+def draws_by_shape(kernel: str) -> bool:
+    """Whether what a call takes tells how many random numbers it draws, apart from the values in its tensors.
+
+    Args:
+        kernel: an operator's name without namespace and overload.
+    """
+    return kernel in _DRAWING_BY_SHAPE
 
 
 @cache

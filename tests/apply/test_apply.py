@@ -203,6 +203,37 @@ def test_views_doubles_checkpoints_second_derivatives_and_hidden_writes_keep_the
     assert any("at which autograd calls no hook" in part.what for part in applied.left_out)
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints_with_dropout_keep_their_bits(reentrant):
+    class Dropping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(6))
+
+        def block(self, layer, x):
+            return nn.functional.dropout(torch.tanh(layer(x)), 0.3) * x.sigmoid()
+
+        def forward(self, x):
+            for number, layer in enumerate(self.layers):
+                checkpointed = number % 2
+                x = checkpoint(self.block, layer, x, use_reentrant=reentrant) if checkpointed else self.block(layer, x)
+            return x
+
+    step = planner.TrainStep(
+        Dropping, lambda: torch.randn(32, 64), loss=lambda model, x: model(x).square().mean(),
+        optimizer=planner.SGD(lr=1e-1),
+    )  # fmt: skip
+    applied = planner.apply(planned(step), step, progress=False)
+    eager, offloaded = step.clone(), step.clone()
+    torch.manual_seed(2)
+    losses = [eager.eager() for _ in range(3)]
+    torch.manual_seed(2)
+    with applied:
+        assert all(torch.equal(loss, offloaded.eager()) for loss in losses)
+    assert differences(eager, offloaded) == []
+    assert applied.expressed[0].storages > 3
+
+
 def test_a_loop_of_ones_own_may_go_back_twice_and_after_the_block():
     step = gpt()
     applied = planner.apply(planned(step), step, progress=False)

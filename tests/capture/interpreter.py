@@ -55,6 +55,7 @@ class Interpreter:
             for identity, leaf in zip(self.program.batch, self.batch, strict=True):
                 self.tensor(identity).copy_(leaf)
             scalars = self.program.scalars(number)
+            self.states = {}  # of the generator, before each op that draws numbers of its own
             self.memory = {s: block for s, block in self.memory.items() if self.graph.storages[s].live_in}
             for place, op in enumerate(order or range(len(self.graph.ops))):
                 self._call(
@@ -75,9 +76,14 @@ class Interpreter:
             self.overwritten += 1
             self._compute_in_place(call, scalars)
             return
+        ahead = torch.get_rng_state()
+        if op.random:
+            torch.set_rng_state(self.states.setdefault(op.drawn_first_by, ahead))
         # PyTorch's LSTM kernel looks at the mode of autograd to decide whether it keeps anything for a backward pass.
         with torch.set_grad_enabled("mkldnn_rnn" in op.target and call.results[-1] >= 0):
             result = call.target(*self._filled(call.args, scalars), **self._filled(call.kwargs, scalars))
+        if op.draws_as >= 0:
+            torch.set_rng_state(ahead)
         if call.in_place:
             return
         results = [result] if isinstance(result, torch.Tensor) else list(result)

@@ -125,6 +125,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),
     "odd layers": _odd,
     "fused attention": _attention,
+    "dropout in a checkpoint": lambda: _of_function(lambda: nn.Linear(16, 16), _dropped_again),
 }
 
 
@@ -176,7 +177,6 @@ REFUSED: dict[str, Callable[[], Step]] = {
         lambda: nn.Linear(16, 16), lambda layer, x: layer(x) * torch.randn(16).to(x.device)
     ),
     "attention with dropout": lambda: _of_function(lambda: nn.Linear(16, 16), _attended),
-    "dropout in a checkpoint": lambda: _of_function(lambda: nn.Linear(16, 16), _dropped_again),
     "a recurrent layer": lambda: _of_function(lambda: nn.Linear(16, 16), _recurrent),
     "a recurrent layer's weights": lambda: _of_function(lambda: nn.Linear(16, 16), _in_one_block),
 }

@@ -30,10 +30,13 @@ def graphs(draw, ops=12):
                 f"s{place}", draw(st.integers(0, 64)), draw(st.sampled_from([Kind.ACTIVATION, Kind.GRADIENT]))
             )
             target = build.add_tensor(f"t{place}", storage, [draw(st.integers(0, 9)), 2], dtype="float64")
+        random = draw(st.booleans())
+        drawn = [op.id for op in build.ops if op.random and op.draws_as < 0] if random else []
         op = build.add_op(
             f"op {place}", "aten.add.Tensor", inputs, [target], attributes="$0, alpha=1", source="model.py:3",
             module=draw(st.sampled_from(["", "a"])), phase=draw(st.sampled_from(list(Phase))), flops=place,
-            moved=7 * place, random=draw(st.booleans()), overwrites=inputs[:1],
+            moved=7 * place, random=random, overwrites=inputs[:1],
+            draws_as=draw(st.sampled_from([-1, *drawn])),
         )  # fmt: skip
         alive.append(target)
         workspaces[op] = draw(st.integers(0, 9))

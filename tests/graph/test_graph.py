@@ -137,6 +137,11 @@ UNSOUND = {
         lambda g: with_op(g, first_run_only=(7,)),
         "op relu names a storage for its first run",
     ),
+    "draws as a later op": (lambda g: with_op(g, random=True, draws_as=0), "op relu draws the numbers of op 0, which"),
+    "draws as an op that draws nothing": (
+        lambda g: replace(g, ops=(g.ops[0], Op(1, "more", "aten.rand.default", (), (1,), random=True, draws_as=0))),
+        "op more draws the numbers of relu, and one of them draws none of its own",
+    ),
     "workspace of no op": (lambda g: with_op(g, workspace=-1), "storage relu/workspace and the op whose workspace it"),
     "workspace of a kind": (lambda g: with_storage(g, 2, kind=Kind.ACTIVATION), "storage relu/workspace and the op"),
     "a result in a workspace": (lambda g: with_tensor(g, 1, storage=2), "op relu writes a result into a workspace"),

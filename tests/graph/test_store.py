@@ -120,9 +120,26 @@ def test_a_fingerprint_tells_graphs_apart_by_what_is_planned():
     changed = [
         replace(graph, ops=(replace(graph.ops[0], inputs=()),)),
         replace(graph, ops=(replace(graph.ops[0], first_run_only=graph.writes[0]),)),
+        replace(graph, ops=(replace(graph.ops[0], draws_as=0),)),
         replace(graph, storages=(replace(graph.storages[0], bytes=16), *graph.storages[1:])),
     ]
-    assert len({fingerprint(graph), *map(fingerprint, changed)}) == 4
+    assert len({fingerprint(graph), *map(fingerprint, changed)}) == 5
+
+
+def test_a_file_says_whose_numbers_an_op_draws_only_where_one_draws_those_of_another():
+    plain = small()
+    first = replace(plain.ops[0], random=True)
+    again = replace(first, id=1, name="again", workspace=-1)
+    for draws_as, written in ((-1, False), (0, True)):
+        graph = replace(plain, ops=(first, replace(again, draws_as=draws_as)))
+        text = to_json(graph)
+        assert ("draws_as" in text) == written
+        assert from_json(text).ops == graph.ops
+    for number, words in ((-1, "no Op has a draws_as"), (1, "does not come before it")):
+        data = json.loads(text)
+        data["ops"]["rows"][1][-1] = number
+        with pytest.raises(StowageError, match=words):
+            from_json(json.dumps(data))
 
 
 def test_a_failed_write_leaves_the_earlier_file(tmp_path):

@@ -24,6 +24,7 @@ from tests.run.lazy_device import SCHEDULES
 from tests.run.lazy_driver import LazyAccelerator
 from tests.run.plans import resident_plan
 from tests.run.steps import ALL, branches, convolutions, normalisations, planned
+from tests.run.test_checkpointed_dropout import Blocks, of_blocks
 
 STEPS = 4
 
@@ -37,7 +38,8 @@ def scheduled() -> TrainStep:
 
 
 MAKERS: dict[str, Callable[[], TrainStep]] = {
-    **ALL, "branches": branches, "normalisations": normalisations, "scheduled": scheduled
+    **ALL, "branches": branches, "normalisations": normalisations, "scheduled": scheduled,
+    "checkpoints": lambda: of_blocks(Blocks),
 }  # fmt: skip
 
 

@@ -60,8 +60,21 @@ class Weighted(nn.Module):
         return (self.layer(x) * torch.poisson(rates.detach()) + nn.functional.dropout(x, 0.5)).sum()
 
 
-def test_draws_that_depend_on_values_are_not_moved() -> None:
-    step = TrainStep(Weighted, lambda: torch.randn(4, 8), loss=lambda model, batch: model(batch))
+class Sloped(nn.Module):
+    """A slope is drawn for each value below 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        slopes = nn.functional.rrelu(self.layer(x), training=True)
+        return (slopes + nn.functional.dropout(x, 0.5)).sum()
+
+
+@pytest.mark.parametrize("build", [Weighted, Sloped])
+def test_draws_that_depend_on_values_are_not_moved(build: type[nn.Module]) -> None:
+    step = TrainStep(build, lambda: torch.randn(4, 8), loss=lambda model, batch: model(batch))
     assert run(step, steps=2, check=True).wait().mismatches == ()
     graph = prepare(step, "cpu").graph
     plan = resident_plan(graph, backwards_order(graph))

@@ -89,6 +89,7 @@ class _Lowering:
         self.names: Counter[str] = Counter()
         self.allocations: dict[int, Event] = {}
         self.shaped = trace.readings.shaped
+        self.drawing: dict[int, int] = {}  # by place of a call that draws numbers of its own, its op
         self.ops_before: list[int] = []
         self.saved: dict[int, int] = {}
         self._saves: deque[tuple[int, int, Layout]] = deque()
@@ -104,11 +105,14 @@ class _Lowering:
             (tensors.add_live_in(layout, f"constant/{place}", Kind.BUFFER), value)
             for place, (layout, value) in enumerate(trace.constants)
         ]
-        for event, matters in zip(trace.events, find_live(trace.events, trace.kept), strict=True):
+        matter = find_live(trace.events, trace.kept)
+        for place, (event, matters) in enumerate(zip(trace.events, matter, strict=True)):
             self._before_next_call()
             tensors.note_views(event)
             if matters:
                 self._lower(event)
+                if event.random and event.draws_as < 0:
+                    self.drawing[place] = len(self.calls) - 1
             elif not _only_views(event) and event.kernel not in ALLOCATIONS:
                 self.unused[private.kernel_name(event.target)] += 1
         self._before_next_call()
@@ -261,6 +265,7 @@ class _Lowering:
             flops=flops(event), moved=traffic([*inputs, *written, *updated]), random=event.random,
             overwrites=() if in_place else self._donors(event, inputs),
             first_run_only=self._first_run_only(event, inputs),
+            draws_as=-1 if event.draws_as < 0 else self.drawing[event.draws_as],
         )  # fmt: skip
         self.calls.append(call)
         if not writes_directly(self.backend, call):

@@ -128,8 +128,9 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             result = result_by_values(self, self._steering, call)
             if result is None:
                 raise
+        draws_as = -1
         if not private.is_deterministic(func, args, kwargs):
-            self.draws.next(func, kwargs, module)
+            draws_as = self.draws.next(func, self.noted(args), self.noted(kwargs), module, len(self.events))
         self.events.append(
             Event(
                 target,
@@ -139,6 +140,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.phase,
                 module,
                 source,
+                draws_as,
             )
         )
         self._steering.note(self.events[-1])

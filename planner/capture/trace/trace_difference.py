@@ -56,7 +56,7 @@ def _facts(traced: Trace) -> tuple[Any, ...]:
 
 
 def _parts(event: Event) -> tuple[Any, ...]:
-    return event.target, event.args, tuple(event.kwargs.items()), event.results
+    return event.target, event.args, tuple(event.kwargs.items()), event.results, event.draws_as
 
 
 def _where(event: Event) -> str:

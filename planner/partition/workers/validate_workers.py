@@ -158,8 +158,12 @@ def _state(plan: PartitionPlan, graph: Graph, workers: Sequence[Graph]) -> list[
 
 def _random(workers: Sequence[Graph]) -> list[str]:
     """Ops that draw numbers must be the same on all workers, which begin with the same generator."""
-    drawn = [
-        [(op.target, tuple(each.tensors[tensor].shape for tensor in op.outputs)) for op in each.ops if op.random]
-        for each in workers
-    ]
+    drawn = []
+    for each in workers:
+        ops = [op for op in each.ops if op.random]
+        numbers = {op.id: number for number, op in enumerate(ops)}
+        drawn.append([
+            (op.target, numbers[op.drawn_first_by], tuple(each.tensors[tensor].shape for tensor in op.outputs))
+            for op in ops
+        ])  # fmt: skip
     return [] if all(each == drawn[0] for each in drawn) else ["workers draw different random numbers"]

@@ -4,7 +4,7 @@ The values of a storage are those that its writers leave, one after another, in 
 number, and 0 is what is there before any. An instance that sees the captured values leaves the captured values again,
 so an op may run any number of times, provided that it is one whose second run does the same as its first: it updates
 nothing that outlives the step but what a second run leaves alone (`Op.first_run_only`). Random numbers are those of the
-first run, as whoever runs a plan gives them to the op once more.
+first run, or of the op in `Op.draws_as`, wherever it runs, as whoever runs a plan gives them to the op once more.
 """
 
 from __future__ import annotations

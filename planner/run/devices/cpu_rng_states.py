@@ -17,12 +17,8 @@ import torch
 from planner.errors import StowageError
 from planner.graph import Graph
 from planner.program import BoundCall
+from planner.torch_private import draws_by_shape
 
-#: Kernels whose number of draws does not depend on the values of their inputs, as that of a Poisson draw does.
-_EVEN = frozenset({
-    "bernoulli", "bernoulli_", "native_dropout", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "random_", "rrelu_with_noise", "uniform_", "normal_",
-})  # fmt: skip
 _CHUNK = 1 << 16
 _TAIL = 16
 
@@ -68,7 +64,7 @@ class CpuRngStates:
 
     def _count(self, graph: Graph, op: int, call: BoundCall) -> int:
         facts = graph.ops[op]
-        if facts.target.split(".")[1] not in _EVEN:
+        if not draws_by_shape(facts.target.split(".")[1]):
             raise _unpredictable(facts.name)
         before = self._generator.get_state()
         call.function(*call.args, **call.kwargs)

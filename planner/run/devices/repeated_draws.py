@@ -1,7 +1,7 @@
-"""Random ops that run again draw the numbers of their first run.
+"""Random ops whose numbers were drawn before in the step draw them again: those of their first run, or another op's.
 
-The generator is set back to its state before that run, and afterwards to where it was. So nothing need be known of how
-many numbers an op draws: with the inputs of its first run it draws as many again.
+The generator is set back to its state before the numbers were first drawn, and afterwards to where it was. So nothing
+need be known of how many numbers an op draws: with the inputs of its first run it draws as many again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Action = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class RepeatedDraws:
-    """What to do with the generator before and after the ops of a plan whose random ops first run in captured order.
+    """What to do with the generator before and after the ops of a plan that first draws all numbers in captured order.
 
     Args:
         index: of the plan.
@@ -26,15 +26,18 @@ class RepeatedDraws:
 
     def __init__(self, index: PlanIndex, generator: torch.Generator) -> None:
         self._generator = generator
-        self._states: dict[int, torch.Tensor] = {}  # by random op that runs again, before its first run in this step
+        self._states: dict[int, torch.Tensor] = {}  # by op whose numbers are drawn again, before its first run
         self._ahead: torch.Tensor | None = None
         self._before: dict[int, _Action] = {}
         self._after: dict[int, _Action] = {}
-        for slot in index.repeats:
-            op = index.plan.order[slot]
-            if index.graph.ops[op].random:
-                self._before[index.slots_of(op)[0]] = self._keep, (op,)
-                self._before[slot] = self._go_back, (op,)
+        for slot, number in enumerate(index.plan.order):
+            op = index.graph.ops[number]
+            if not op.random:
+                continue
+            first = index.slots_of(op.drawn_first_by)[0]
+            if slot != first:
+                self._before[first] = self._keep, (op.drawn_first_by,)
+                self._before[slot] = self._go_back, (op.drawn_first_by,)
                 self._after[slot] = self._go_on, ()
 
     def before(self, slot: int) -> list[_Action]:

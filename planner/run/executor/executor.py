@@ -35,9 +35,12 @@ _TRIES = 4
 
 
 def reordered(graph: Graph, plan: SwapPlan) -> bool:
-    """Whether a plan first runs the random ops of a graph in a different order from the captured one."""
-    drawn = [*dict.fromkeys(op for op in plan.order if graph.ops[op].random)]
-    return drawn != sorted(drawn)
+    """Whether a plan first draws the random numbers of a graph in a different order from the captured one."""
+    drawn: dict[int, int] = {}  # by op that draws numbers of its own, the op that has them first in the plan
+    for op in plan.order:
+        if graph.ops[op].random:
+            drawn.setdefault(graph.ops[op].drawn_first_by, op)
+    return [*drawn] != sorted(drawn) or any(first != op for first, op in drawn.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,5 +328,6 @@ class Executor:
         )
 
     def _make_rng_states(self, calls: list[BoundCall]) -> DeviceRngStates:
-        slots = {op: slot for slot, op in enumerate(self.plan.order) if self.graph.ops[op].random}
+        ops = self.graph.ops
+        slots = {op: slot for slot, op in enumerate(self.plan.order) if ops[op].random and ops[op].draws_as < 0}
         return self.device.rng_states(self.graph, {op: calls[slot] for op, slot in slots.items()}, self._generator)

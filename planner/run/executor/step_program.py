@@ -40,8 +40,8 @@ class StepProgram:
     Args:
         graph: with the plan's workspaces.
         plan, device, views, accesses: the plan, the device, the arena views, and what ops and copies access.
-        rng_states: the RNG states; None if the first runs of random ops keep their captured order.
-        draws: what gives random ops that run again their numbers; None if the RNG states do.
+        rng_states: the RNG states; None if all numbers are first drawn in captured order.
+        draws: what gives random ops the numbers that were drawn before; None if the RNG states do.
         stress: delays and poison; None for neither.
         communicate: called with the slot of a collective and its call, issues it to the communication stream.
     """
@@ -119,9 +119,9 @@ class StepProgram:
             if self._stress is not None:
                 actions += [(compute.fill, (new, POISON)) for new in self._stress.new.get(slot, ())]
                 actions.append((self._stress.slot, (compute,)))
-            op = self._plan.order[slot]
-            if self._rng_states is not None and self._graph.ops[op].random:
-                actions.append((compute.launch, (self._rng_states.restore, (op,), {})))
+            op = self._graph.ops[self._plan.order[slot]]
+            if self._rng_states is not None and op.random:
+                actions.append((compute.launch, (self._rng_states.restore, (op.drawn_first_by,), {})))
             if self._draws is not None:
                 actions += [(compute.launch, (action, args, {})) for action, args in self._draws.before(slot)]
         return actions

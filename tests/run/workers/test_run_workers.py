@@ -11,6 +11,7 @@ import types
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 from worker_processes import worker_processes
 
@@ -118,6 +119,30 @@ def test_dropout_draws_what_one_process_would_draw():
     result = run_workers(step, parts, steps=2, progress=False).wait()
     assert result.losses == pytest.approx(losses, rel=1e-12)
     assert torch.equal(torch.get_rng_state(), after)
+
+
+class Checkpointed(nn.Sequential):
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=False)
+
+
+def test_dropout_in_a_checkpoint_draws_on_every_worker_what_one_process_would_draw():
+    step, eager = classifier(dropout=0.4), classifier(dropout=0.4)
+    for one in (step, eager):
+        one.model[2] = Checkpointed(nn.Dropout(0.4), nn.Linear(40, 40).double(), nn.GELU(), nn.Dropout(0.2))
+    eager.model.load_state_dict(step.model.state_dict())
+    graph = capture(step, progress=False)
+    assert len([op for op in graph.ops if op.draws_as >= 0]) == 2
+    torch.manual_seed(11)
+    losses = [float(eager.eager()) for _ in range(3)]
+    after = torch.get_rng_state()
+    for workers in (2, 3):
+        copy = step.clone()
+        torch.manual_seed(11)
+        result = run_workers(copy, partition(copy, workers), budget="90%", steps=3, progress=False).wait()
+        assert result.losses == pytest.approx(losses, rel=1e-12)
+        assert torch.equal(torch.get_rng_state(), after)
+        assert_close(copy, eager)
 
 
 @pytest.mark.parametrize(

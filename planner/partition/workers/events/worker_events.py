@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 
 from planner.errors import StowageError
-from planner.graph import Phase
+from planner.graph import Op, Phase
 from planner.partition.tdl import Reduction
 from planner.program import ALL_REDUCE, Event, Layout
 
@@ -31,6 +32,7 @@ class WorkerEvents:
         self.storage_bytes: list[int] = []
         self.phase, self.module, self.source = Phase.FORWARD, "", ""
         self.token = self.new((0,), torch.uint8)
+        self._drawing: dict[int, int] = {}  # by op of the step, the place of its call that draws numbers
 
     @property
     def worker(self) -> int:
@@ -49,6 +51,12 @@ class WorkerEvents:
     def add(self, target: Any, args: tuple[Any, ...], *results: Layout | None, **kwargs: Any) -> None:
         """Add a call."""
         self.events.append(Event(target, args, kwargs, results, self.phase, self.module, self.source))
+
+    def note_draw(self, op: Op) -> None:
+        """Note that the last call draws the numbers of a random op, and which earlier call drew them first."""
+        self._drawing[op.id] = len(self.events) - 1
+        if op.draws_as >= 0:
+            self.events[-1] = replace(self.events[-1], draws_as=self._drawing[op.draws_as])
 
     def clone(self, source: Layout) -> Layout:
         """A contiguous copy."""

@@ -184,6 +184,8 @@ class OpCalls:
         kwargs = {name: _filled(value, divided.tensors) for name, value in call.kwargs.items()}
         self._fakes.check(op.name, target, args, kwargs, results)
         self._calls.add(target, args, *results, **kwargs)
+        if op.random:
+            self._calls.note_draw(op)
 
     def _axes(self, divided: _DividedOp) -> dict[Variable, Spread]:
         """By index variable that is divided, how its values are spread."""
