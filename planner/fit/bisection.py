@@ -40,8 +40,8 @@ def largest(
         meets: says whether a value meets the criterion; called at most once for a value.
         surely: says the same for certain where `meets` may be wrong, and is asked about the answer, the next larger
             value and all that are scanned; None if `meets` is certain.
-        first: the place of the value that is tried first, and then the next one; -1 for the first value alone, None to
-            begin in the middle.
+        first: the place where the answer is expected, from which the search widens until the answer is between two
+            values; -1 where the first value is expected to fail, None to begin in the middle.
         most_scanned: so many values above the answer that bisection skipped are tried; if there are more, none is.
     """
     tried: dict[int, bool] = {}
@@ -59,11 +59,16 @@ def largest(
         return sure[place]
 
     low, high = -1, len(values)
-    likely = [] if first is None else [first, first + 1]
+    reach = 1
     while high - low > 1:
-        likely = [place for place in likely if low < place < high]
-        middle = likely.pop(0) if likely else (low + high) // 2
-        low, high = (middle, high) if ask(middle) else (low, middle)
+        if first is None or (low >= 0 and high < len(values)):
+            place = (low + high) // 2
+        elif not tried:
+            place = min(max(first, 0), len(values) - 1)
+        else:
+            place = max(high - reach, 0) if low < 0 else min(low + reach, len(values) - 1)
+            reach *= 2
+        low, high = (place, high) if ask(place) else (low, place)
     for place in (low, low + 1):
         if 0 <= place < len(values):
             make_sure(place)
