@@ -1,7 +1,7 @@
 """Capture of the dataflow graph of a PyTorch model's whole step."""
 
 from planner.callable_package import make_callable
-from planner.capture.capturing import capture
+from planner.capture.capturing import capture, capture_as_absent
 from planner.capture.failures.failures import unplannable
 from planner.capture.fakes.fakes import refuse_meta_default
 from planner.capture.hooks.active_modes import refuse_observers
@@ -18,7 +18,8 @@ from planner.capture.trace_saved_tensors import capture_saved
 make_callable(__name__)
 
 __all__ = [
-    "PersistentTensor", "SaveAction", "SavedTensor", "SavedTensors", "Trace", "capture", "capture_saved",
+    "PersistentTensor", "SaveAction", "SavedTensor", "SavedTensors", "Trace", "capture", "capture_as_absent",
+    "capture_saved",
     "compare_with_eager", "lower", "refuse_meta_default", "refuse_observers",
     "trace", "trace_difference", "unplannable", "unused_leaves",
 ]  # fmt: skip

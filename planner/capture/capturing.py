@@ -16,8 +16,8 @@ from planner.errors import StowageError
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
-from planner.program import capturing_backend, reading_changed
-from planner.progress import ShowProgress, reporting
+from planner.program import absent_backend, capturing_backend, reading_changed
+from planner.progress import Progress, ShowProgress, reporting
 from planner.step import CaptureGuards, Form, Scalars, Step, check_optimizer, guard_change, tensor_leaves
 
 #: Captures cached per step, one for each of its setups.
@@ -67,6 +67,22 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
         step.graph, step.guards = found.graph, found.guards
         step.form, step.given = found.trace.form, found.trace.given
         return found.graph
+
+
+def capture_as_absent(step: Step, device: str) -> Graph:
+    """Capture a step for a device as if that were not there, to compare; the result is not cached.
+
+    Args:
+        step: a `TrainStep` or an `InferenceStep`.
+        device: as in `capture`.
+
+    Raises:
+        StowageError: as in `capture`.
+    """
+    backend = absent_backend(device)
+    with global_state_lock():
+        traced = trace(step, backend, Progress())
+        return lower(traced, Scalars(step, traced.scalars, traced.representatives), backend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from planner.program.argument_references import ScalarRef, TensorRef
 from planner.program.isolated_generator import as_default, drawing_from
 from planner.program.kernels.backend import Backend
-from planner.program.kernels.backend_registry import backend_of, capturing_backend
+from planner.program.kernels.backend_registry import absent_backend, backend_of, capturing_backend
 from planner.program.kernels.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -62,6 +62,7 @@ __all__ = [
     "StepScalars",
     "TensorRef",
     "Value",
+    "absent_backend",
     "all_reduce_scratch",
     "argument_text",
     "as_default",

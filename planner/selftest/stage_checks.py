@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from planner.program import Program
 from planner.progress import Progress
 from planner.run import CallChecks, check_separate_calls
+from planner.selftest.absent_capture import unlike_calls
 from planner.selftest.copy_rates import MakeDevice, copy_rates
 from planner.selftest.eager_comparison import EagerResults, StepComparison, expected, make_steps, shows_without
 from planner.selftest.missing_kernels import missing_kernels
@@ -71,7 +72,11 @@ class Stages:
             return "failed", f"PyTorch has no kernel for {self._device} of {', '.join(missing)}", {}
         figures = {"operators": len(targets), "ops": sum(len(tested.graph.ops) for tested in self._tested)}
         steps = several(len(self._tested), "step")
-        return "passed", f"all {len(targets)} operators of {steps} have one for {self._device}", figures
+        said = f"all {len(targets)} operators of {steps} have one for {self._device}"
+        if self._device == "cuda":
+            figures["unlike"] = sum(map(unlike_calls, self._tested))
+            said += f"; without it, {figures['unlike']} of {figures['ops']} calls are captured as others"
+        return "passed", said, figures
 
     def calls(self, progress: Progress) -> Found:
         """Every call alone has the bits of its operator, and writes nothing else."""

@@ -7,18 +7,15 @@ of a step has.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
-from typing import Any
-from unittest.mock import patch
 
 import torch
 import transformers
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from planner.capture import capture
-from planner.graph import Graph
+from planner.capture import capture, capture_as_absent
+from planner.selftest.absent_capture import calls
 from planner.step import Step, TrainStep
 from tests.gpu.imitated import imitate_gpu
 from tests.gpu.steps import STEPS, language_model
@@ -89,27 +86,12 @@ def main() -> None:
     imitate_gpu()
     found = {}
     for name, make in makes.items():
-        with patch.object(torch.cuda, "is_available", lambda: False):
-            ours = calls(captured(make))
-        theirs = calls(captured(make))
+        with sdpa_kernel(SDPBackend.MATH):
+            ours = calls(capture_as_absent(make(), "cuda"))
+            theirs = calls(capture(make(), device="cuda", progress=False))
         more = [call for call in theirs - ours if not call.startswith(_MOVED)]
         found[name] = {"calls": ours.total(), "ours": [*(ours - theirs)], "theirs": more}
     print(json.dumps(found))
-
-
-def captured(make: Callable[[], Step]) -> Graph:
-    with sdpa_kernel(SDPBackend.MATH):
-        return capture(make(), device="cuda", progress=False)
-
-
-def calls(graph: Graph) -> Counter[str]:
-    """The calls of a graph with the layouts of what they read and make."""
-
-    def laid(tensors: Any) -> str:
-        found = (graph.tensors[tensor] for tensor in tensors)
-        return " ".join(f"{one.dtype}{one.shape}{one.strides}" for one in found)
-
-    return Counter(f"{op.target}({op.attributes}) {laid(op.inputs)} -> {laid(op.outputs)}" for op in graph.ops)
 
 
 if __name__ == "__main__":

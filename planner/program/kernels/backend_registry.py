@@ -36,4 +36,9 @@ def capturing_backend(device: str) -> Backend:
         StowageError: there is none.
     """
     backend = backend_of(device)
-    return ABSENT_CUDA if backend is CUDA and backend.missing() else backend
+    return absent_backend(device) if backend.missing() else backend
+
+
+def absent_backend(device: str) -> Backend:
+    """The backend that steps are captured with for a device where there is none; only GPUs may be absent."""
+    return {CPU: CPU, CUDA: ABSENT_CUDA}[backend_of(device)]
