@@ -138,7 +138,7 @@ def command(
       valid       whether a validator that shares no code with the search agrees
     """
     from planner import zoo
-    from planner.fit import usable_bytes
+    from planner.machine import usable_bytes
     from planner.profile import machine, prepare
     from planner.snapshot import write as write_snapshot
     from planner.swap import search_swaps
@@ -227,7 +227,7 @@ def _facts(search: SwapSearch, plan: SwapPlan, ready: PreparedStep, device: Mach
 
 def _remarks(plan: SwapPlan, needed: int, machine: Machine) -> Iterator[str]:
     """What the machine has too little of for a plan that needs so many bytes of its device memory."""
-    from planner.fit import reserve_of
+    from planner.machine import reserve_of
 
     memory, host = machine.device.memory_bytes, machine.host_memory_bytes
     reserved = sum(part.bytes for part in reserve_of(machine.device))

@@ -6,8 +6,8 @@ from planner.fit.failing_sizes import Failure
 from planner.fit.fitting import Fit, fit
 from planner.fit.open_ranges import StillFitsError
 from planner.fit.remarks import remarks, value_stopped_by_host, why_none
-from planner.fit.reserve import Reserve, reserve_of, usable_bytes
 from planner.fit.time_and_memory import FULL_SPEED, Needs
+from planner.machine import Reserve, reserve_of, usable_bytes
 
 make_callable(__name__)
 

@@ -13,8 +13,7 @@ from typing import cast
 from torch import nn
 
 from planner.errors import StowageError, did_you_mean, given_type
-from planner.fit.reserve import usable_bytes
-from planner.machine import Machine
+from planner.machine import Machine, usable_bytes
 from planner.step import InferenceStep, Step, TrainStep
 
 #: The values of an argument, or the first of them and None for no last one.

@@ -19,11 +19,10 @@ from planner.fit.captured_sizes import CapturedSizes
 from planner.fit.failing_sizes import Failure
 from planner.fit.needs_per_size import Assessor
 from planner.fit.open_ranges import closed_range
-from planner.fit.reserve import Reserve, reserve_of
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import FULL_SPEED, Needs
 from planner.graph import Graph
-from planner.machine import Machine, approximation
+from planner.machine import Machine, Reserve, approximation, reserve_of
 from planner.progress import ShowProgress, reporting
 from planner.step import Step
 from planner.units import format_bytes, format_seconds

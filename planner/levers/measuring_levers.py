@@ -14,13 +14,12 @@ from torch import nn
 from planner.cancel import CancelToken
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.fit import usable_bytes
 from planner.graph import Graph
 from planner.levers.lever_catalogue import Lever, batch_rows, single_levers
 from planner.levers.lever_rows import LeverRow, Levers, Numbers, Unchangeable
 from planner.levers.step_recipe import StepRecipe
 from planner.levers.swap_and_recompute import EVALUATIONS, planned_rows
-from planner.machine import Machine, approximation, op_seconds
+from planner.machine import Machine, approximation, op_seconds, usable_bytes
 from planner.memory import parse_budget
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import InferenceStep, Step, TrainStep

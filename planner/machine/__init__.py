@@ -9,6 +9,7 @@ from planner.machine.mesh_links import MeshLevel, mesh_levels, prime_factors
 from planner.machine.op_classes import OpClass, op_class, operator
 from planner.machine.preset_overrides import SETTINGS, with_settings
 from planner.machine.presets import MOST_HOSTS, PRESETS, with_hosts
+from planner.machine.reserve import Reserve, reserve_of, usable_bytes
 from planner.machine.roofline import CPU_EFFICIENCY, CUDA_EFFICIENCY, op_seconds
 
 make_callable(__name__, "planner.profile")  # measures the attached machine
@@ -26,6 +27,7 @@ __all__ = [
     "Machine",
     "MeshLevel",
     "OpClass",
+    "Reserve",
     "approximation",
     "collective_seconds",
     "is_collective",
@@ -35,6 +37,8 @@ __all__ = [
     "op_seconds",
     "operator",
     "prime_factors",
+    "reserve_of",
+    "usable_bytes",
     "with_hosts",
     "with_settings",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from planner.cli import swap
-from planner.fit import reserve_of, usable_bytes
+from planner.machine import reserve_of, usable_bytes
 from planner.plan import load_plan
 from planner.profile import machine
 from planner.swap import METHODS

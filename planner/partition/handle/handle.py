@@ -228,7 +228,7 @@ def search_partition(
     Args:
         graph: a step; it needs no program.
         workers: how many there are; 1 gives a plan that moves nothing.
-        machine: what the workers are; its devices' memory is the limit if no other is given.
+        machine: what the workers are; their memory, without the reserve, is the limit if no other is given.
         memory: the most that a worker may take: bytes, or text such as `"8GiB"` or `"50%"` of what the step takes on
             one device.
         pins: splits that are fixed: by name of a tensor a dimension or `"replicated"`, or one for each level, of which

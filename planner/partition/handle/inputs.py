@@ -8,7 +8,7 @@ from math import prod
 from planner.cancel import CancelToken
 from planner.errors import StowageError
 from planner.graph import Graph
-from planner.machine import Machine, mesh_levels
+from planner.machine import Machine, mesh_levels, usable_bytes
 from planner.memory import parse_budget, step_peak
 from planner.partition.coarse import coarsen
 from planner.partition.handle.pins import Pins, check_pins
@@ -107,7 +107,7 @@ def make_partition_problem(
     check_inputs(graph, count, machine, memory, 0, pins)
     limit = memory_limit(graph, memory, stop)
     if limit is None and machine is not None:
-        limit = machine.device.memory_bytes
+        limit = usable_bytes(machine)
     mesh = mesh_of(workers)
     if machine is not None and isinstance(workers, int):
         mesh = tuple(level.workers for level in mesh_levels(machine, workers))

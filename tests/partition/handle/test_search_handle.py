@@ -9,7 +9,7 @@ import pytest
 import planner
 from planner.errors import StowageError
 from planner.graph import Graph, GraphBuilder, Kind
-from planner.machine import PRESETS
+from planner.machine import PRESETS, usable_bytes
 from planner.memory import step_peak
 from planner.partition import (
     Replicated,
@@ -214,7 +214,7 @@ def test_a_machine_limits_memory_and_gives_slow_links_to_the_outer_levels() -> N
     machine = planner.machine("h100x8:hosts=2")
     search = search_partition(graph_of(MLP), 16, machine, time_limit=None)
     search.wait(progress=False)
-    assert search.problem.memory == machine.device.memory_bytes
+    assert search.problem.memory == usable_bytes(machine)
     assert search.problem.weights((2, 8))[0] > search.problem.weights((2, 8))[1] == 1
     assert all(prod(mesh) == 16 and 8 in {prod(mesh[level:]) for level in range(len(mesh))}
                for mesh in search.problem.other_meshes())  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 from planner import zoo
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.fit import usable_bytes
 from planner.graph import Graph
+from planner.machine import usable_bytes
 from planner.plan import validate
 from planner.profile import machine
 from tests.widgets.session.message_recorder import MessageRecorder

@@ -5,9 +5,8 @@ from __future__ import annotations
 from planner.cancel import Cancelled
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.fit import usable_bytes
 from planner.graph import Graph, fingerprint
-from planner.machine import Machine
+from planner.machine import Machine, usable_bytes
 from planner.plan import SwapPlan, predicted_op_seconds
 from widgets.info import Feasibility, assess_feasibility
 from widgets.messages import (  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.errors import StowageError
-from planner.machine import Device, Machine
+from planner.machine.machine_types import Device, Machine
 from planner.units import format_bytes
 
 
