@@ -20,6 +20,7 @@ __all__ = [
     "autocast_enabled",
     "autocast_settings",
     "autocasting",
+    "autocasting_for",
     "below_autograd",
     "default_device",
     "function_modes",
@@ -160,6 +161,31 @@ def autocast_as(settings: Sequence[Autocast], *, caching: bool | None = None) ->
             if wanted.enabled or present.enabled:
                 stack.enter_context(torch.autocast(device, wanted.dtype, wanted.enabled, caching))
         yield
+
+
+@contextmanager
+def autocasting_for(absent: str, present: str, mode: TorchDispatchMode) -> Iterator[None]:
+    """Let `torch.autocast` of an absent type of device, which does nothing, be that of another for a capture.
+
+    Args:
+        absent, present: the types of device.
+        mode: of the capture, which this thread makes.
+    """
+    thread, made = get_ident(), torch.autocast.__init__
+
+    def make(
+        self: torch.autocast, device_type: str, dtype: torch.dtype | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        if device_type == absent and in_capture(thread, mode):
+            device_type, dtype = present, dtype or torch.get_autocast_dtype(absent)
+        made(self, device_type, dtype, *args, **kwargs)
+
+    autocast: Any = torch.autocast
+    autocast.__init__ = make
+    try:
+        yield
+    finally:
+        autocast.__init__ = made
 
 
 def without_autocast() -> AbstractContextManager[None]:

@@ -128,6 +128,31 @@ def test_norms_and_dropout_are_one_kernel() -> None:
     assert "aten._fused_rms_norm" not in operators(capture(step, device="cuda", progress=False))
 
 
+@pytest.mark.parametrize("make", [lambda: torch.autocast("cuda"), lambda: torch.amp.autocast("cuda", torch.float16)])
+def test_the_autocast_of_a_gpu_is_not_switched_off_in_a_step(make: Any) -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        with make():
+            return model(x).square().mean()
+
+    step = TrainStep(lambda: nn.Linear(16, 16), lambda: torch.randn(8, 16), loss=loss)
+    graph = capture(step, device="cuda", progress=False)
+    [product] = [op for op in graph.ops if op.target == "aten.addmm.default"]
+    assert graph.tensors[product.outputs[0]].dtype == "float16"
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        assert not make()._enabled
+
+
+@pytest.mark.parametrize(
+    "compute", [lambda model, x: model(x) + torch.arange(16, device="cuda"), lambda model, x: model(x.to("cuda"))]
+)
+def test_what_is_made_on_the_gpu_itself_is_refused_with_what_to_write(compute: Any) -> None:
+    step = TrainStep(
+        lambda: nn.Linear(16, 16), lambda: torch.randn(8, 16), loss=lambda model, x: compute(model, x).square().mean()
+    )
+    with pytest.raises(StowageError, match=r"make tensors where the input is, by device=x\.device, and move none"):
+        capture(step, device="cuda", progress=False)
+
+
 def test_a_graph_says_that_it_was_captured_without_a_gpu_also_in_a_file_and_for_a_worker() -> None:
     step = mlp()
     here, there = capture(step), capture(step, device="cuda")

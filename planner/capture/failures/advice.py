@@ -54,6 +54,10 @@ _LINES = (
 _MESSAGES = (
     (r"data is not allocated yet", "put tensors together with torch.stack or torch.cat, and not with torch.tensor"),
     (r"\.numpy\(\) is not supported", f"compute with torch and not with NumPy, or {_BEFORE}"),
+    (
+        r"support for cuda devices|compiled with CUDA|at least two devices, (cpu and cuda|cuda:\d and cpu)",
+        "make tensors where the input is, by device=x.device, and move none in the step",
+    ),
     (r"__format__", "format it between two steps of Run.steps, which gives the loss, and not in the step"),
     (r"^_apply\(\)", "move or convert modules before the step, and not in forward"),
     (r"shape_env must not be None|NestedTensorImpl", _PADDED),
