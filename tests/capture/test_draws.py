@@ -144,6 +144,12 @@ def test_seeding_in_the_step_is_refused_and_leaves_the_generator_alone():
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_seeding_in_the_step_with_the_seed_that_the_capture_began_with_is_refused():
+    torch.manual_seed(3)
+    with pytest.raises(StowageError, match="leave the seed alone"):
+        capture(step(seeded))
+
+
 def test_a_generator_of_one_s_own_is_refused():
     own = torch.Generator()
     with pytest.raises(StowageError, match="draws from a generator of its own"):

@@ -14,6 +14,8 @@ from planner import torch_private as private
 from planner.errors import StowageError
 from planner.program import Backend, Layout, as_default, takes_generator
 
+_EFFICIENT_ATTENTION = torch.ops.aten._scaled_dot_product_efficient_attention.default
+
 
 @dataclass(frozen=True)
 class _Draw:
@@ -49,9 +51,10 @@ class RngTracker:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._host, self._gpus = torch.Generator(), torch.Generator()
-        for generator in (self._host, self._gpus):
+        # no state is the user's, which the step may restore, and none of one generator is one of the other
+        for generator, draws in ((self._host, 1), (self._gpus, 2)):
             generator.set_state(torch.get_rng_state())
-        torch.empty(1).uniform_(generator=self._gpus)  # a state of one is not taken for one of the other
+            torch.empty(draws).uniform_(generator=generator)
         on_gpu = backend.device != "cpu" and bool(torch.cuda.default_generators)
         self._drawing, self._resting = (self._gpus, self._host) if on_gpu else (self._host, self._gpus)
         self._next, self._rest = _state(self._drawing), _state(self._resting)
@@ -92,7 +95,7 @@ class RngTracker:
                 "hold it: draw by an operator that takes a generator, such as torch.rand or torch.randint"
             )
         with private.no_modes():
-            draw = _Draw(place, target, _without_memory((args, tuple(kwargs.items()))))
+            draw = _Draw(place, target, _without_memory((_drawn_by(target, args), tuple(kwargs.items()))))
             state = _state(self._drawing)
             first = None if state == self._next else self._first(state, draw, where)
             torch.empty(1).uniform_(generator=self._drawing)
@@ -139,6 +142,11 @@ class RngTracker:
 
 def _state(generator: torch.Generator) -> bytes:
     return sha256(generator.get_state().numpy().tobytes()).digest()
+
+
+def _drawn_by(target: private.OpOverload, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments without whether attention keeps its sums, as it does where a checkpoint runs it again."""
+    return args[:4] + args[5:] if target is _EFFICIENT_ATTENTION else args
 
 
 def _without_memory(value: Any) -> Any:
