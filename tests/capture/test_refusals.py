@@ -294,6 +294,14 @@ def test_a_constructor_may_look_at_small_tensors_on_the_cpu():
     assert capture(step).bytes_of(["parameter"]) == sum(4 * p.numel() for p in Perceptron().parameters())
 
 
+def test_a_constructor_may_convert_its_tensors():
+    made = TrainStep(lambda: nn.Linear(4, 4).to(torch.bfloat16), lambda: torch.randn(2, 4, dtype=torch.bfloat16),
+                     loss=lambda model, x: model(x).float().square().mean())  # fmt: skip
+    graph = capture(made)
+    weight = next(tensor for tensor in graph.tensors if tensor.name == "weight")
+    assert weight.dtype == "bfloat16"
+
+
 def test_a_tensor_hidden_in_a_list_is_held():
     class Hiding(nn.Module):
         def __init__(self):

@@ -30,8 +30,8 @@ def refuse_meta_default() -> None:
 def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode, generator: torch.Generator) -> nn.Module:
     """Build a module without memory for its weights.
 
-    A constructor may read the values of small tensors that it explicitly puts on the host; then all other tensors are
-    put on the meta device, so that those keep their values.
+    A constructor may read the values of small tensors that it explicitly puts on the host, and convert its tensors;
+    then all other tensors are put on the meta device, so that those keep their values.
 
     Args:
         make: the function that builds the module.
@@ -46,6 +46,9 @@ def fake_model(make: Callable[[], nn.Module], fake: private.FakeTensorMode, gene
             return make()
     except private.DATA_DEPENDENT:
         pass
+    except RuntimeError as error:
+        if not str(error).startswith("_apply()"):  # a fake tensor in the place of another, as in `.to(torch.bfloat16)`
+            raise
     try:
         with drawing_from(generator), torch.device("meta"):
             return make()
