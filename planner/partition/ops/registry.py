@@ -107,7 +107,7 @@ def unknown(description: Description) -> Description:
     description.stages.clear()
     description.unknown = True
     for number, shape in enumerate(description.shapes):
-        if shape is not None:
+        if shape is not None and 0 not in shape:
             description.output(number)[counted("i", len(shape))] = opaque(*everything)
     return description.finish()
 
