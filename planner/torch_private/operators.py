@@ -47,6 +47,7 @@ _PROBABILITY = "dropout_p"
 
 #: Not those whose values decide how often they draw, such as a Poisson draw or a leaky ReLU of random slopes.
 _DRAWING_BY_SHAPE = frozenset({
+    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
     "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "native_dropout", "normal_",
     "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random_", "randperm", "uniform_",
 })  # fmt: skip

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import dropout, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 from transformers import BertConfig, BertForMaskedLM
 
 import planner
@@ -111,6 +112,38 @@ def test_fused_attention_keeps_no_scores() -> None:
 
     assert kept("cuda", 256) < 2.1 * kept("cuda", 128)
     assert kept("cpu", 256) > 3 * kept("cpu", 128)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("dtype", [HALF, None])
+def test_attention_in_a_checkpoint_drops_what_it_dropped_before(dtype: torch.dtype | None, reentrant: bool) -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = checkpoint(model, x.clone().requires_grad_(), use_reentrant=reentrant)
+        return found.square().mean()
+
+    step = attended(dtype, dropout_p=0.1)
+    step.loss = loss
+    graph = capture(step, device="cuda", progress=False)
+    first, again = [op for op in graph.ops if op.target.removesuffix(".default") in (FLASH, EFFICIENT)]
+    assert (first.draws_as, again.draws_as) == (-1, first.id)
+
+
+def test_what_differentiates_a_norm_twice_is_refused() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        y = model(x.requires_grad_())
+        [slope] = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+        return slope.square().mean()
+
+    step = TrainStep(lambda: nn.RMSNorm(64), lambda: torch.randn(8, 64), loss=loss)
+    with pytest.raises(StowageError, match="capture it for the CPU"):
+        capture(step, device="cuda", progress=False)
+
+
+def test_half_a_transformer_is_split_over_workers() -> None:
+    graph = capture(attended(HALF), device="cuda", progress=False)
+    assert FLASH in operators(graph)
+    parts = planner.search_partition(graph, 2).wait(seconds=20, progress=False)
+    assert planner.partition.worker_graph(parts, graph, 1, progress=False).ops
 
 
 def test_norms_and_dropout_are_one_kernel() -> None:

@@ -7,17 +7,16 @@ import torch
 from planner.capture.composites.cuda_autocast import CUDA_AUTOCAST
 from tests.gpu.program import printed_by
 
-#: Converted to half precision by a GPU's autocast alone: they make vectors, or are made of what both convert.
+#: Converted to half precision by a GPU's autocast alone: they are made of what both convert.
 SMALL = {
-    "_convolution", "convolution", "cudnn_convolution", "cudnn_convolution_transpose", "einsum", "chain_matmul",
-    "linalg_multi_dot", "addmv", "addr", "mv", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "lstm_cell", "gru_cell",
-    "rnn_tanh_cell", "rnn_relu_cell", "_scaled_dot_product_flash_attention",
+    "_convolution", "convolution", "cudnn_convolution", "cudnn_convolution_transpose", "_thnn_fused_lstm_cell",
+    "_thnn_fused_gru_cell", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    "_scaled_dot_product_flash_attention",
 }  # fmt: skip
 #: Whose arguments of several types are converted to the widest, as PyTorch itself does, or rare.
 RARE = {
     "addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "index_put", "scatter_add", "tensordot", "norm",
-    "frobenius_norm", "nuclear_norm", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d",
-    "_upsample_nearest_exact3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+    "frobenius_norm", "nuclear_norm",
 }  # fmt: skip
 
 

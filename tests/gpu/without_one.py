@@ -42,8 +42,12 @@ class _Converted(nn.Module):
         x = self.group(self.linear(x)) + nn.functional.pad(self.linear(x), (2, 2), "reflect")[..., 2:-2]
         wide = nn.functional.interpolate(self.linear(x), scale_factor=2.0, mode="linear")
         pooled = nn.functional.avg_pool3d(self.linear(x)[None], 2)
+        pooled = pooled.sum() + nn.functional.max_pool3d(self.linear(x)[None], 2).sum()
+        x = x + torch.einsum("bij,kj->bik", self.linear(x), y.flatten(0, 1)[:16])
+        x = x + (self.linear(x) @ x[0, 0])[..., None]
+        x = x + nn.functional.interpolate(self.linear(x), scale_factor=2.0, mode="nearest-exact")[..., :16]
         cosine = nn.functional.cosine_similarity(self.linear(x), x, dim=-1)
-        return x + wide[..., :16] + pooled.sum() + cosine[..., None] + torch.logsumexp(self.linear(x), -1, keepdim=True)
+        return x + wide[..., :16] + pooled + cosine[..., None] + torch.logsumexp(self.linear(x), -1, keepdim=True)
 
 
 def _converted(dtype: torch.dtype) -> Step:

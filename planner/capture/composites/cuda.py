@@ -50,6 +50,7 @@ class _RmsNorm(torch.autograd.Function):
         return found
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         source, weight, deviation = ctx.saved_tensors
         wanted = [ctx.needs_input_grad[0], ctx.needs_input_grad[2]]

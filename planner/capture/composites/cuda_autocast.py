@@ -59,6 +59,17 @@ def _normalised_by(kernel: private.OpOverload) -> Callable[..., Any]:
     return made
 
 
+def _in_half_precision(go_on: private.Continuation, *args: Any, **kwargs: Any) -> Any:
+    if not private.autocast_enabled():
+        return go_on(*args, **kwargs)
+    half = torch.get_autocast_dtype("cpu")
+    args, kwargs = private.pytree.tree_map_only(
+        torch.Tensor, lambda one: one.to(half) if one.dtype in (torch.float32, *_HALVES) else one, (args, kwargs)
+    )
+    with private.without_autocast():
+        return go_on.past_autocast(*args, **kwargs)
+
+
 def _as_it_is(go_on: private.Continuation, *args: Any, **kwargs: Any) -> Any:
     """Only the CPU's autocast converts the arguments."""
     return go_on.past_autocast(*args, **kwargs)
@@ -69,14 +80,17 @@ _SINGLE = (
     "tan", "pow.Scalar", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "softplus", "layer_norm", "native_layer_norm",
     "group_norm", "cosine_similarity", "dist", "pdist", "renorm", "logsumexp", "upsample_nearest1d",
     "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d",
-    "upsample_bicubic2d",
+    "upsample_bicubic2d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+    "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
 )  # fmt: skip
 _SINGLE_RESULTS = (
     "cumprod", "cumsum", "sum", "sum.dim_IntList", "linalg_vector_norm", "linalg_matrix_norm",
     "linalg_matrix_norm.str_ord",
 )  # fmt: skip
+_HALF = ("einsum", "mv", "addmv", "addr", "chain_matmul", "linalg_multi_dot")
 _AS_IT_IS = (
-    "cat", "stack", "cross_entropy_loss", "avg_pool3d", "adaptive_avg_pool3d", "reflection_pad1d", "reflection_pad2d",
+    "cat", "stack", "cross_entropy_loss", "avg_pool3d", "adaptive_avg_pool3d", "max_pool3d", "max_unpool2d",
+    "fractional_max_pool2d", "trace", "reflection_pad1d", "reflection_pad2d",
     "replication_pad1d", "replication_pad2d", "replication_pad3d",
 )  # fmt: skip
 
@@ -91,6 +105,7 @@ def _operator(name: str) -> private.OpOverload:
 CUDA_AUTOCAST: dict[private.OpOverload, Callable[..., Any]] = {
     **dict.fromkeys(map(_operator, _SINGLE), _in_single_precision),
     **dict.fromkeys(map(_operator, _SINGLE_RESULTS), _with_single_results),
+    **dict.fromkeys(map(_operator, _HALF), _in_half_precision),
     **dict.fromkeys(map(_operator, _AS_IT_IS), _as_it_is),
     _ATEN.softmax.int: _normalised_by(_ATEN._softmax.default),
     _ATEN.log_softmax.int: _normalised_by(_ATEN._log_softmax.default),

@@ -58,6 +58,10 @@ _MESSAGES = (
         r"support for cuda devices|compiled with CUDA|at least two devices, (cpu and cuda|cuda:\d and cpu)",
         "make tensors where the input is, by device=x.device, and move none in the step",
     ),
+    (
+        r"@once_differentiable",
+        "capture it for the CPU, since the derivative of an RMS norm's derivative is known on a GPU alone",
+    ),
     (r"__format__", "format it between two steps of Run.steps, which gives the loss, and not in the step"),
     (r"^_apply\(\)", "move or convert modules before the step, and not in forward"),
     (r"shape_env must not be None|NestedTensorImpl", _PADDED),
