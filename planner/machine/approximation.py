@@ -20,13 +20,13 @@ def approximation(graph: Graph, machine: Machine) -> str:
 
 _OF_THE_CPU = (
     "the step was captured for the CPU: kernels of a GPU, above all of attention and dropout, and its autocast keep "
-    "other bytes; capture it for one, by device cuda, which needs none, and plan again there before you run"
+    "other bytes; capture it with those, by device cuda, which needs no GPU, and plan again on the GPU before you run"
 )
 _OF_A_GPU = (
     "the step was captured for a GPU: kernels of a CPU, above all of attention and dropout, and its autocast keep "
-    "other bytes; plan again there before you run"
+    "other bytes; plan again on the CPU before you run"
 )
 _ABSENT = (
-    "the step was captured without a GPU: kernels of cuDNN may keep other bytes there, and recurrent layers do; plan "
-    "again there before you run"
+    "the step was captured without a GPU: its attention is that of cards of compute capability 8.0 or more, kernels of "
+    "cuDNN may keep other bytes, and recurrent layers do; plan again on the GPU before you run"
 )

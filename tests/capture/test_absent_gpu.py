@@ -114,6 +114,24 @@ def test_fused_attention_keeps_no_scores() -> None:
     assert kept("cpu", 256) > 3 * kept("cpu", 128)
 
 
+def test_what_the_step_computes_of_its_batch_may_be_read() -> None:
+    """As models of transformers read whether a mask hides anything."""
+
+    def loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        places = torch.arange(16, device=batch["x"].device)
+        hidden = torch.zeros(16, device=batch["x"].device)
+        x = model(batch["x"])
+        if (places[1:] - places[:-1] == 1).all() and bool(batch["mask"].all()):
+            return x.square().mean()
+        return (x + hidden).mean()
+
+    step = TrainStep(nn.Linear(16, 16), {"x": torch.randn(4, 16), "mask": torch.ones(4)}, loss=loss)
+    graph = capture(step, device="cuda", progress=False)
+    assert "aten.pow.Tensor_Scalar" in operators(graph)
+    made = [op.attributes for op in graph.ops if "device=" in op.attributes]
+    assert all("device=cuda:0" in text for text in made)
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("dtype", [HALF, None])
 def test_attention_in_a_checkpoint_drops_what_it_dropped_before(dtype: torch.dtype | None, reentrant: bool) -> None:
@@ -211,7 +229,10 @@ def test_a_plan_for_it_is_valid_and_runs_nowhere_else() -> None:
     assert planner.plan.validate(plan, graph) == []
     with pytest.raises(StowageError, match="cannot be run on cuda here, because"):
         run(step, plan, device="cuda")
-    with pytest.raises(StowageError, match="its graph is another one; plan again"):
+    with pytest.raises(
+        StowageError,
+        match=r'with the ops of cuda, and the run is on cpu: plan for planner.capture\(step, device="cpu"\)',
+    ):
         run(step, plan, progress=False).wait()
 
 
@@ -231,6 +252,11 @@ def test_a_model_of_transformers_takes_less_than_the_cpu_with_dropout_in_its_att
         return {"input_ids": tokens, "labels": tokens.clone()}
 
     config = BertConfig(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4)
+
+    def masked() -> dict[str, torch.Tensor]:
+        return {**batch(), "attention_mask": torch.ones(2, 256, dtype=torch.int64)}
+
     step = TrainStep(lambda: BertForMaskedLM(config), batch)
+    assert capture(TrainStep(lambda: BertForMaskedLM(config), masked()), device="cuda", progress=False).ops
     here, there = capture(step, progress=False), capture(step, device="cuda", progress=False)
     assert 2 * step_peak(there) < step_peak(here)

@@ -72,7 +72,6 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._checked_at = perf_counter()
         self.fake, self._call = fake, RepeatedCalls(backend.fake_call, fake)
         self.paths, self._lines = paths, lines
-        self._absent = (backend.fakes_on, torch.device(backend.device, 0)) if backend.approximate else None
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # the identity of a freed storage is reused
         self._stack: list[str] = [""]
@@ -292,8 +291,6 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tuple(self.noted(item) for item in value)
         if isinstance(value, Mapping):
             return {name: self.noted(item) for name, item in value.items()}
-        if isinstance(value, torch.device) and self._absent is not None and value.type == self._absent[0]:
-            return self._absent[1]
         return value
 
     def results(self, value: Any) -> Iterator[Layout | None]:

@@ -13,6 +13,7 @@ from torch import nn
 from planner import torch_private as private
 from planner.capture.composites import as_on_device
 from planner.capture.failures.failures import explain
+from planner.capture.fakes.absent_device import on_device
 from planner.capture.fakes.fake_devices import FakeDevice
 from planner.capture.fakes.fakes import (
     check_devices,
@@ -263,7 +264,7 @@ def _trace(
         known = {one.layout for one in persistent}
         return Trace(
             step.given_name or (step.name if given else type(model).__name__),
-            recorder.events,
+            on_device(recorder.events, backend) if backend.approximate else recorder.events,
             recorder.storage_bytes,
             persistent + updates.states + ([] if scaler is None else scaler.states),
             inputs,

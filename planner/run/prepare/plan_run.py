@@ -82,7 +82,7 @@ def plan_run(
         measuring, planning = whole.part(0.2, 0.6), whole.part(0.6, 1.0)
         plan = _planned(graph, request, stop, measuring, planning) if request.plan is None else request.plan
     stop.check()
-    _refuse_invalid(plan, graph, request.step.change)
+    _refuse_invalid(plan, graph, request.step)
     return graph, plan
 
 
@@ -111,9 +111,15 @@ def _planned(graph: Graph, request: RunRequest, stop: CancelToken, measuring: Pr
     return found_plan(search, request.steps or None, planning)
 
 
-def _refuse_invalid(plan: SwapPlan, graph: Graph, change: str) -> None:
+def _refuse_invalid(plan: SwapPlan, graph: Graph, step: Step) -> None:
     if plan.graph != fingerprint(graph):
-        since = f" since {change}" if change else ""
+        elsewhere = (one.graph.device for one in step.captures if fingerprint(one.graph) == plan.graph)
+        if device := next((device for device in elsewhere if device != graph.device), ""):
+            raise StowageError(
+                f"this plan is for {graph.name} with the ops of {device}, and the run is on {graph.device}: plan for "
+                f'planner.capture(step, device="{graph.device}")'
+            )
+        since = f" since {step.change}" if step.change else ""
         raise StowageError(
             f"this plan is not for {graph.name}: its graph is another one{since}; plan again for this step"
         )
