@@ -114,6 +114,21 @@ def _normalised() -> Step:
 
 _LARGE = ("rnn", "wresnet", "inception", "nasnet", "brnn")
 ZOO = ("mlp", "gpt:dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LARGE if EFFORT > 1 else ()))
+
+
+def _assigned() -> Step:
+    """Numbers are assigned to places, as models of transformers shift what they are to predict."""
+
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros_like(x)
+        y[:, 0], y[..., 1], y[0, 2] = 3, 2.5, 4
+        y[x > 2] = 7.0
+        y[torch.arange(2, device=x.device)] = 1
+        return (y * model(x)).square().mean()
+
+    return TrainStep(lambda: nn.Linear(16, 16), lambda: torch.randn(4, 16), loss=loss)
+
+
 #: By name, what makes a step.
 STEPS: dict[str, Callable[[], Step]] = {
     **{name: lambda name=name: load(name) for name in ZOO},
@@ -124,6 +139,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "Llama": _of(transformers.LlamaConfig, transformers.LlamaForCausalLM, num_key_value_heads=2),
     "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),
     "odd layers": _odd,
+    "assigned numbers": _assigned,
     "fused attention": _attention,
     "dropout in a checkpoint": lambda: _of_function(lambda: nn.Linear(16, 16), _dropped_again),
 }

@@ -23,6 +23,7 @@ from planner.capture.fakes.leaked_fakes import Leftovers
 from planner.capture.record import dispatch_mode_derivatives as derivatives
 from planner.capture.record.concrete_values import Steering
 from planner.capture.record.data_dependent import result_by_values
+from planner.capture.record.host_numbers import assigning
 from planner.capture.record.repeated_calls import RepeatedCalls
 from planner.capture.record.rng_tracker import RngTracker
 from planner.capture.source.user_lines import UserLines
@@ -72,6 +73,7 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._checked_at = perf_counter()
         self.fake, self._call = fake, RepeatedCalls(backend.fake_call, fake)
         self.paths, self._lines = paths, lines
+        self._elsewhere = backend.device != "cpu"
         self._numbers: dict[int, int] = {}
         self._kept: list[torch.UntypedStorage | None] = []  # the identity of a freed storage is reused
         self._stack: list[str] = [""]
@@ -108,6 +110,10 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             return args[0]
         if func in private.COPYING and private.lazy(args[-1]):
             args = (*args[:-1], self.resolved(args[-1]))
+        instead = assigning(func, args, self._literal) if self._elsewhere else None
+        if instead is not None:
+            with self:
+                return instead()
         target = self._target(func, args, kwargs)
         if func in private.MIXED and private.autocasting():
             raise StowageError(
@@ -282,6 +288,11 @@ class Recorder(private.TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.constants.setdefault(layout, value)
             self._steering.hold_constant(layout, value, literal=False)
         return known[0]
+
+    def _literal(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The value of a tensor that the step makes of numbers in its code; None for any other tensor."""
+        layout = self.layout(tensor)
+        return self.constants.get(layout) if layout.storage in self.literals else None
 
     def noted(self, value: Any) -> Any:
         """Return an argument with layouts in place of its tensors."""
