@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 #: The most values that are tried one by one after a bisection.
 MOST_SCANNED = 32
+#: The farthest from where an answer is expected that it is looked for, by doubling the distance.
+_NEAR = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,8 @@ def largest(
         meets: says whether a value meets the criterion; called at most once for a value.
         surely: says the same for certain where `meets` may be wrong, and is asked about the answer, the next larger
             value and all that are scanned; None if `meets` is certain.
-        first: the place where the answer is expected, from which the search widens until the answer is between two
-            values; -1 where the first value is expected to fail, None to begin in the middle.
+        first: the place where the answer is expected, near which it is looked for before the search begins in the
+            middle; -1 where the first value is expected to fail, None to begin in the middle at once.
         most_scanned: so many values above the answer that bisection skipped are tried; if there are more, none is.
     """
     tried: dict[int, bool] = {}
@@ -61,7 +63,7 @@ def largest(
     low, high = -1, len(values)
     reach = 1
     while high - low > 1:
-        if first is None or (low >= 0 and high < len(values)):
+        if first is None or reach > _NEAR or (low >= 0 and high < len(values)):
             place = (low + high) // 2
         elif not tried:
             place = min(max(first, 0), len(values) - 1)
