@@ -51,6 +51,12 @@ def opened(show: Show, recorded: RecordedMessages, **options: object) -> Shown:
     return page
 
 
+def widest(row: dict[str, object]) -> dict[str, object]:
+    """A row with a long word for its method, and amounts of as many digits as there can be."""
+    amounts = {"budget_bytes": 1023 * 2**30, "step_seconds": 0.0999, "bytes_moved": 1023 * 2**30}
+    return row | amounts | {"number": 100, "machine": "laptop", "method": "swapadvisor", "shown": False, "best": False}
+
+
 def go(number: int) -> str:
     """The button of a plan."""
     return f".sw-plans-tab tr[data-number='{number}'] .sw-plan-go"
@@ -161,7 +167,9 @@ def test_of_a_long_list_the_shown_plan_is_in_sight_and_the_notebook_stays(show: 
 
 @pytest.mark.parametrize("width", [500, 600, 800, 900, 1080, 1500])
 def test_what_tells_plans_apart_is_whole_and_in_sight_at_every_width(show: Show, width: int) -> None:
-    page, rows = opened(show, listed(), width=width), listed()["plans"]["rows"]
+    rows = listed()["plans"]["rows"]
+    rows = [*rows, widest(rows[-1])]
+    page = opened(show, listed().having("plans", rows=rows), width=width)
     for column, texts in (
         ("machine", [row["machine"] for row in rows]), ("method", [row["method"] for row in rows]),
     ):  # fmt: skip
