@@ -16,12 +16,12 @@ from torch.utils.checkpoint import checkpoint
 
 from planner.graph import Graph, Phase, fingerprint, from_json, to_json
 from planner.plan import PlanIndex, validate
-from planner.profile import prepare
+from planner.profile import PreparedStep, prepare
 from planner.run import run
 from planner.run.executor.executor import reordered
 from planner.step import AdamW, Step, TrainStep
 from planner.swap import plan_swaps
-from tests.effort import EFFORT
+from tests.effort import EFFORT, combinations
 from tests.run.plans import resident_plan
 from tests.run.recomputing import recomputing_plan, repeatable
 from tests.run.test_random_order import backwards_order
@@ -131,8 +131,12 @@ STEPS: dict[str, Callable[[], Step]] = {
 
 
 @cache
+def ready_of(name: str) -> PreparedStep:
+    return prepare(STEPS[name](), "cpu")
+
+
 def graph_of(name: str) -> Graph:
-    return prepare(STEPS[name](), "cpu").graph
+    return ready_of(name).graph
 
 
 def drawn(graph: Graph) -> tuple[list[int], list[int]]:
@@ -168,10 +172,9 @@ def test_a_graph_says_which_draws_are_repeated_in_its_file_and_in_its_fingerprin
     assert fingerprint(read) == fingerprint(graph)
 
 
-@pytest.mark.parametrize("method", ["swap", "recompute", "joint"])
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(("name", "method"), combinations(list(STEPS), ["swap", "recompute", "joint"]))
 def test_every_plan_has_eagers_bits(name: str, method: str) -> None:
-    ready = prepare(STEPS[name](), "cpu")
+    ready = ready_of(name)
     copied_nothing = "92%" if name.startswith("GPT-2") else "85%"  # all of whose blocks are in checkpoints
     for budget in ("100%", copied_nothing if method == "recompute" else "65%"):
         plan = plan_swaps(

@@ -21,13 +21,15 @@ from planner.plan import PlanIndex, SwapPlan
 from planner.program import BoundCall, Program
 from planner.run.executor.arena.arena_views import ArenaViews
 from planner.run.executor.arena.binder import Binder
+from tests.effort import EFFORT
 from tests.run.plans import resident_plan
 from tests.run.steps import ALL
 from tests.run.test_races import plan_of, step_of
 
 DEVICE = "meta"
 SMALL = (
-    "wresnet:batch=2", "inception:batch=1,widen=1", "nasnet:cells=4,filters=24,image=64", "brnn:steps=3,hidden=16",
+    "nasnet:cells=4,filters=24,image=64", "brnn:steps=3,hidden=16",
+    *(("wresnet:batch=2", "inception:batch=1,widen=1") if EFFORT > 1 else ()),
 )  # fmt: skip
 
 
