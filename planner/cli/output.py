@@ -50,6 +50,13 @@ device_option = click.option(
     show_default=True,
     help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there.",
 )
+machine_device_option = click.option(
+    "--device",
+    "captured_for",
+    default=None,
+    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there; by default "
+    "those of the machine.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 

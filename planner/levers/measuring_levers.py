@@ -40,7 +40,7 @@ def levers(
     machine: Machine,
     *,
     budget: str | int | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     evaluations: int = EVALUATIONS,
     seed: int = 0,
     progress: ShowProgress = True,
@@ -57,7 +57,8 @@ def levers(
         machine: its device memory, without what a process takes beside the step, is the limit.
         budget: device memory for the step, beside what a process takes: bytes, or text such as `"6GiB"` or `"50%"` of
             what the given step takes unswapped; None for all that the machine's device has.
-        device: the type of device whose ops the steps are captured with, `"cpu"` or `"cuda"`, which need not be there.
+        device: the type of device whose ops the steps are captured with, `"cpu"` or `"cuda"`, which need not be there;
+            None for that of the machine. A row's plan can be run on the CPU if they are those of the CPU.
         evaluations: plans that each search times.
         seed: for random choices.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
@@ -71,7 +72,7 @@ def levers(
     """
     _check(step, machine, evaluations, seed)
     limit = usable_bytes(machine) if budget is None else parse_budget(budget, _HUGE)
-    stop = stop or CancelToken()
+    stop, device = stop or CancelToken(), device or machine.device.kind
     with reporting(progress) as shown:
         report = Progress(shown, stop)
         graph = capture(step, device=device, progress=report.part(0.0, 0.05, "as given"))

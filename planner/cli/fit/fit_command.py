@@ -7,7 +7,7 @@ import re
 import click
 
 from planner.cli.fit.fit_output import facts_of, rows_of
-from planner.cli.output import examples, json_option, show
+from planner.cli.output import examples, json_option, machine_device_option, show
 from planner.errors import StowageError
 from planner.progress import reporting
 
@@ -35,13 +35,7 @@ _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,4000})\s*\.\.\s*(\d{1,4000})?\
     required=True,
     help="The argument to vary, its first and its last value: batch=1..64, or batch=1.. for no last one.",
 )
-@click.option(
-    "--device",
-    "captured_for",
-    default=None,
-    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there; by default "
-    "those of the machine.",
-)
+@machine_device_option
 @json_option
 def command(model: str, machine_name: str, over: str, captured_for: str | None, as_json: bool) -> None:
     """Find the largest batch, sequence or other size of MODEL that fits on a machine; no GPU is needed.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import device_option, examples, json_option, show, show_paragraph, show_table
+from planner.cli.output import examples, json_option, machine_device_option, show, show_paragraph, show_table
 from planner.progress import reporting
 from planner.units import format_bytes
 
@@ -30,9 +30,9 @@ _EPILOG = examples(
     help="Memory for the step, beside what a process takes: 6GiB, or 50% of what it takes unswapped; without it, all "
     "that the machine's device has.",
 )
-@device_option
+@machine_device_option
 @json_option
-def command(model: str, machine_name: str, budget: str | None, captured_for: str, as_json: bool) -> None:
+def command(model: str, machine_name: str, budget: str | None, captured_for: str | None, as_json: bool) -> None:
     """Say what other ways to make the step of MODEL need: batch, optimizer, precision, checkpointing, plans.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
