@@ -105,7 +105,7 @@ def main() -> None:
     )  # fmt: skip
     for text in parser.parse_args().models:
         step = convolutions() if text == "convolutions" else planner.zoo.load(text)
-        levers = planner.levers(step, H100, progress=False)
+        levers = planner.levers(step, H100, device="cpu", progress=False)  # which runs them
         print(f"\n{text}")
         print(f"{'lever':50} {'predicted':>11} {'written':>11} {'same':>5} {'bits':>5} {'eager holds':>12} beyond")
         same = bits = 0

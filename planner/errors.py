@@ -1,7 +1,8 @@
 """The user-facing exception, and suggestions for misspelled names."""
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 
 
 class StowageError(Exception):
@@ -18,8 +19,27 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def given_type(value: object) -> str:
     """The type of what was given in place of something else, in a sentence: `a Linear`, `an int`, `None`."""
-    name = type(value).__name__
-    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    return named_type(type(value))
+
+
+def named_type(kind: type) -> str:
+    """A type in a sentence: `a Linear`, `an int`, `None`."""
+    name = kind.__name__
+    return "None" if kind is type(None) else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def required_arguments(function: Callable[..., object]) -> list[str]:
+    """The names of the arguments that a function cannot be called without, for a sentence; empty if they are not known.
+
+    Args:
+        function: any that can be called.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # as of some functions written in C
+        return []
+    collecting = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return [one.name for one in parameters if one.default is one.empty and one.kind not in collecting]
 
 
 def first_line(error: Exception) -> str:

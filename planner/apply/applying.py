@@ -11,7 +11,7 @@ from planner.apply.schedule.hook_calls import HookCalls
 from planner.apply.schedule.live_bytes import largest_working_set, peak_bytes, step_peak
 from planner.apply.schedule.parts import advice, beyond_the_plan, expressed, left_out
 from planner.capture import capture, capture_saved
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph, fingerprint
 from planner.plan import PlanIndex, SwapPlan, validate
 from planner.progress import Progress, ShowProgress, reporting
@@ -42,10 +42,10 @@ def apply(plan: SwapPlan, step: Step, *, progress: ShowProgress = True) -> Appli
             captured. In the block, if the step saves other tensors than the captured one.
     """
     if not isinstance(plan, SwapPlan):
-        raise StowageError(f"a {type(plan).__name__} is not a plan: give a SwapPlan; load_plan reads one from a file")
+        raise StowageError(f"{given_type(plan)} is not a plan: give a SwapPlan; load_plan reads one from a file")
     if not isinstance(step, TrainStep):
         raise StowageError(
-            f"a plan is applied to a TrainStep, got a {type(step).__name__}: without a backward pass nothing is saved"
+            f"a plan is applied to a TrainStep, got {given_type(step)}: without a backward pass nothing is saved"
         )
     with reporting(progress) as report:
         whole = Progress(report)

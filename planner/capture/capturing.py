@@ -12,7 +12,7 @@ from planner.capture.hooks.hooks import refuse_hooks
 from planner.capture.lower.lower import lower
 from planner.capture.trace.trace import Trace, trace
 from planner.capture.trace.trace_difference import trace_difference
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph
 from planner.guards import undisturbed
@@ -46,7 +46,7 @@ def capture(step: Step, *, device: str = "cpu", progress: ShowProgress = True) -
             graph can represent, or it raises an exception.
     """
     if not isinstance(step, Step):
-        raise StowageError(f"a {type(step).__name__} cannot be captured: give a TrainStep or an InferenceStep")
+        raise StowageError(f"{given_type(step)} cannot be captured: give a TrainStep or an InferenceStep")
     backend = capturing_backend(device)
     refuse_meta_default()
     with reporting(progress) as report, global_state_lock(lambda: report(0.0, "waiting for another capture or run")):

@@ -24,19 +24,21 @@ def command(model: str, captured_for: str, out: str | None, as_json: bool) -> No
     """Capture the whole step of MODEL (forward, backward, optimizer) as a graph, without allocating the model.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
-    returns a planner.TrainStep.
+    takes no arguments, or has defaults for them, and returns a planner.TrainStep.
 
     The peak is that of the step with nothing swapped. The temporary memory of ops comes on top where they are measured:
     `planner swap` and `planner run` print that larger one as `step peak`.
 
     Peak lines are the lines of code that hold the most at the peak: those that make a tensor or, for parameters and
-    optimizer states, first use it. Peak tensors are the largest of those that are there then.
+    optimizer states, first use it. Peak tensors are the largest of those that are there then. With --device cuda, a row
+    says in what a graph captured on a GPU itself may differ.
     """
     import time
 
     from planner import graph as graphs
     from planner import zoo
     from planner.capture import capture
+    from planner.machine import approximation
     from planner.memory import peak_lines, peak_storages, step_peak
     from planner.units import format_bytes
 
@@ -52,6 +54,7 @@ def command(model: str, captured_for: str, out: str | None, as_json: bool) -> No
     if out is not None:
         graphs.save(graph, out)
     lines = peak_lines(graph)
+    caution = approximation(graph)
     tensors = [(one.name, one.bytes) for one in peak_storages(graph)]
     show(
         {
@@ -61,6 +64,7 @@ def command(model: str, captured_for: str, out: str | None, as_json: bool) -> No
             "parameter_bytes": graph.bytes_of([graphs.Kind.PARAMETER]),
             "peak_bytes": step_peak(graph),
             "capture_seconds": seconds,
+            **({"approximate": caution} if caution else {}),
             "peak_lines": lines,
             "peak_tensors": [{"name": name, "bytes": size} for name, size in tensors],
         },

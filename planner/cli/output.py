@@ -7,14 +7,19 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from planner.errors import StowageError
 from planner.files import refuse_unwritable
 from planner.units import format_bytes
+
+if TYPE_CHECKING:
+    from planner.graph import Graph
+    from planner.machine import Machine
 
 #: Columns that an example may take beside the indentation of help.
 _WIDTH = 78
@@ -48,9 +53,47 @@ device_option = click.option(
     "captured_for",
     default="cpu",
     show_default=True,
-    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there.",
+    help="Whose ops the step is captured with: cpu, with which it can be run here, or cuda for those of a GPU, which "
+    "need not be there.",
+)
+machine_device_option = click.option(
+    "--device",
+    "captured_for",
+    default=None,
+    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there; by default "
+    "those of the machine.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def ops_text(graph: Graph, machine: Machine | None) -> str:
+    """Whose ops a step was captured with, and where it is planned for a GPU with those of the CPU, how to have others.
+
+    Args:
+        graph: of the step.
+        machine: that it is planned for; None for none.
+    """
+    if graph.device != "cpu":
+        return "a GPU's"
+    if machine is None or machine.device.kind == "cpu":
+        return "the CPU's"
+    return f"the CPU's, with which it can be run here, and not those of {machine.name}: for these add --device cuda"
+
+
+def words_of(option: str, text: str) -> list[str]:
+    """The words between commas, each once.
+
+    Args:
+        option: that they are given to.
+        text: as given.
+
+    Raises:
+        StowageError: a word is empty.
+    """
+    words = list(dict.fromkeys(word.strip() for word in text.split(",")))
+    if not all(words):
+        raise StowageError(f"{option} {text!r} has an empty word; separate words by single commas")
+    return words
 
 
 def examples(*commands: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, examples, json_option, show, show_table
+from planner.cli.output import OutputFile, device_option, examples, json_option, ops_text, show, show_table
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.progress import reporting
@@ -65,6 +65,7 @@ _EPILOG = examples(
 )
 @click.option("--out", type=OutputFile(), default=None, help="Write the partition as JSON here.")
 @click.option("--coverage", "as_coverage", is_flag=True, help="List how the operators of MODEL can be split, and end.")
+@device_option
 @json_option
 def command(
     model: str,
@@ -76,18 +77,21 @@ def command(
     seconds: float,
     out: str | None,
     as_coverage: bool,
+    captured_for: str,
     as_json: bool,
 ) -> None:
     """Split the whole step of MODEL over several workers so that they exchange the fewest bytes.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
-    returns a planner.TrainStep.
+    takes no arguments, or has defaults for them, and returns a planner.TrainStep.
 
     Without --memory and --machine, nothing is replicated that can be split. Ctrl-C ends the search and takes the best
     partition so far, with exit status 0; before there is any, the status is 130 and nothing is written.
 
     \b
     What the rows say:
+      ops         whose ops the step was captured with, by --device: partitions
+                  with those of the CPU can be run here
       mesh        into how many parts each level cuts, the outermost first
       moved       bytes that all workers together receive in a step, and at each
                   level
@@ -102,6 +106,8 @@ def command(
       groups      how many groups of tensors are split alike
       baselines   bytes of simpler partitions; - where one is not possible
       opaque      share of the traffic of ops that no formula describes
+      approximate in what a partition made on the device itself may differ; no
+                  where nothing does
       valid       whether a validator that shares no code with the search agrees
 
     With --coverage, an operator is `described` by a formula, from which its splits are derived; `opaque` along some of
@@ -121,7 +127,7 @@ def command(
         workers = devices if devices > 1 else 8
     step = zoo.load(model)
     with reporting(True) as report:
-        graph = capture(step, progress=report)
+        graph = capture(step, device=captured_for, progress=report)
         if as_coverage:
             _show_coverage(graph, as_json)
             return
@@ -132,7 +138,7 @@ def command(
             save_partition(plan, out)
         report(1.0, "comparing with simpler partitions")
         facts = _facts(search, plan, graph, device, stopped)
-    show(facts if as_json else _rows(facts), as_json)
+    show(facts if as_json else _rows(facts, ops_text(graph, device)), as_json)
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best partition so far", file=sys.stderr)
 
@@ -165,6 +171,7 @@ def _facts(
     search: PartitionSearch, plan: PartitionPlan, graph: Graph, device: Machine | None, stopped: bool
 ) -> dict[str, Any]:
     """The facts about a partition, by their names in JSON."""
+    from planner.machine import approximation
     from planner.memory import step_peak
     from planner.partition import Split, coverage, step_time, validate_partition
 
@@ -189,6 +196,7 @@ def _facts(
         "opaque_bytes_percent": 100 - coverage(graph).percent("described")[1],
         "evaluations": progress.evaluations,
         "search_state": progress.state,
+        "approximate": approximation(graph, device),
         "stopped": stopped,
         "tensors": len(plan.tensors),
         "tensors_split": sum(any(isinstance(state, Split) for state in states) for states in plan.tensors),
@@ -196,7 +204,7 @@ def _facts(
     }
 
 
-def _rows(facts: dict[str, Any]) -> dict[str, Any]:
+def _rows(facts: dict[str, Any], ops: str) -> dict[str, Any]:
     """The same facts as rows of the table."""
 
     def amount(size: float | None) -> str:
@@ -211,6 +219,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
     tried = f"{facts['evaluations']:,} partition{'s' if facts['evaluations'] != 1 else ''}"
     return {
         **({"warning": "no tensor is split: every worker does the whole step"} if alike else {}),
+        "ops": ops,
         "workers": facts["workers"],
         "mesh": " x ".join(map(str, facts["mesh"])) or "1",
         "moved": f"{amount(facts['bytes_total'])}{f': {levels} by level' if levels else ''}",
@@ -224,6 +233,7 @@ def _rows(facts: dict[str, Any]) -> dict[str, Any]:
         "baselines": ", ".join(f"{name} {size}" for name, size in baselines.items()) or "-",
         "opaque": f"{facts['opaque_bytes_percent']:.3g} % of the traffic",
         "tried": f"{tried} in {format_seconds(facts['search_seconds'])}{paused}",
+        "approximate": facts["approximate"] or "no",
         "valid": facts["valid"],
     }
 

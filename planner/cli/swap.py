@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import OutputFile, device_option, examples, json_option, show, show_lines
+from planner.cli.output import OutputFile, device_option, examples, json_option, ops_text, show, show_lines
 from planner.cli.waiting import wait_or_stop
 from planner.errors import StowageError
 from planner.plan import PlanSummary, save_plan, save_trace
@@ -40,8 +41,8 @@ _BOUND_SECONDS = 3.0
 @click.option(
     "--budget",
     default=None,
-    help="Device memory, such as 8GiB, or 40% of the step's own peak; by default what the device has, on a GPU less "
-    "what the CUDA context and libraries take.",
+    help="Device memory, such as 8GiB, or 40% of the step's own peak, to which what lies outside of the arena is added "
+    "in full; by default what the device has, on a GPU less what the CUDA context and libraries take.",
 )
 @click.option(
     "--host-budget",
@@ -106,7 +107,7 @@ def command(
     """Plan the step of MODEL inside a memory budget; nothing is allocated and no GPU is needed.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
-    returns a planner.TrainStep or planner.InferenceStep.
+    takes no arguments, or has defaults for them, and returns a planner.TrainStep or planner.InferenceStep.
 
     On `cpu` and `auto`, ops are measured here; on presets their times come from a roofline, or a trace of
     torch.profiler. Ctrl-C ends the search and takes the best plan so far, with exit status 0; before there is any plan,
@@ -114,7 +115,10 @@ def command(
 
     \b
     What the rows say:
-      step peak   what the step takes when nothing is swapped: 100 % of a budget
+      ops         whose ops the step was captured with, by --device: plans with
+                  those of the CPU can be run here; `fit` and `levers` take those
+                  of the machine
+      step peak   what the step takes when nothing is swapped: 100 % of --budget
       peak        device memory that the plan's arena takes, at most the budget
       outside of the arena
                   on a GPU: what ops and libraries take beside the arena, within
@@ -177,9 +181,10 @@ def command(
     if as_json:
         show(facts if explanation is None else {**facts, "explanation": explanation.to_json()}, True)
     else:
-        show(_rows(facts), False)
+        show({"ops": ops_text(ready.graph, device), **_rows(facts)}, False)
         if explanation is not None:
-            show_lines(f"\n{explanation}")
+            # without what a row has said
+            show_lines(f"\n{replace(explanation, approximate='')}")
     if stopped:
         print(f"stopped after {facts['search_seconds']:.1f} s: this is the best plan so far", file=sys.stderr)
     for remark in _remarks(plan, plan.peak_bytes + ready.graph.outside_bytes, device):

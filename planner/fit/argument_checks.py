@@ -12,7 +12,7 @@ from typing import cast
 
 from torch import nn
 
-from planner.errors import StowageError, did_you_mean, given_type
+from planner.errors import StowageError, did_you_mean, given_type, required_arguments
 from planner.machine import Machine, usable_bytes
 from planner.step import InferenceStep, Step, TrainStep
 
@@ -58,11 +58,21 @@ def checked_argument(make_step: Callable[..., Step], over: Mapping[str, Values])
 def _check_has(make_step: Callable[..., Step], name: str) -> None:
     """Refuse an argument that a function does not have."""
     parameters = inspect.signature(make_step).parameters
-    if name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return
-    has = f"it takes {', '.join(parameters)}" if parameters else "it takes no arguments"
-    known = did_you_mean(name, parameters)
-    raise StowageError(f"{getattr(make_step, '__name__', 'make_step')} has no argument {name!r}{known}; {has}")
+    function = getattr(make_step, "__name__", "make_step")
+    if name not in parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        has = (
+            f"it takes {', '.join(parameters)}"
+            if parameters
+            else f"it takes no arguments, and is called with each value: write def {function}({name}=8): and make a "
+            f"step of that {name}"
+        )
+        raise StowageError(f"{function} has no argument {name!r}{did_you_mean(name, parameters)}; {has}")
+    others = [one for one in required_arguments(make_step) if one != name]
+    if others:
+        raise StowageError(
+            f"{function} is called with {name} alone, and needs {' and '.join(others)} too: give a default, as in "
+            f"def {function}({name}, {', '.join(f'{one}=8' for one in others)}):"
+        )
 
 
 def checked_step(step: object) -> Step:
@@ -119,16 +129,28 @@ def checked_budget(machine: Machine) -> int:
     """
     if not isinstance(machine, Machine):
         raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100"), for example')
-    device = machine.device
-    if device.kind == "cpu":
-        raise StowageError(
-            f"a step on {machine.name} takes the memory that it would be swapped to, and its op times must be "
-            "measured size by size; ask what fits on a GPU such as h100"
-        )
+    check_kind(machine.name, machine.device.kind)
     usable = usable_bytes(machine)
     if machine.host_memory_bytes < 1:
         raise StowageError(f"{machine.name} has no host memory to swap to; give it some")
     return usable
+
+
+def check_kind(name: str, kind: str) -> None:
+    """Refuse a machine that computes in the memory that a step would be swapped to.
+
+    Args:
+        name: of the machine.
+        kind: of its device, such as `"cuda"`.
+
+    Raises:
+        StowageError: it is a CPU.
+    """
+    if kind == "cpu":
+        raise StowageError(
+            f"a step on {name} takes the memory that it would be swapped to, and its op times must be measured size "
+            "by size; ask what fits on a GPU such as h100"
+        )
 
 
 def _is_whole(value: object) -> bool:

@@ -20,7 +20,7 @@ from planner.fit.failing_sizes import Failure
 from planner.fit.needs_per_size import Assessor
 from planner.fit.open_ranges import closed_range
 from planner.fit.sized_graphs import SizedGraphs
-from planner.fit.time_and_memory import FULL_SPEED, Needs
+from planner.fit.time_and_memory import FULL_SPEED, Needs, share_text
 from planner.graph import Graph
 from planner.machine import Machine, Reserve, approximation, reserve_of
 from planner.progress import ShowProgress, reporting
@@ -74,15 +74,17 @@ class Fit:
         return f"<Fit of {self.over} on {self.machine}, {format_bytes(self.budget_bytes)}: {words}>"
 
     def __str__(self) -> str:
-        """A line for each answer, with what it takes."""
+        """A line for each answer, with what it takes, and one that says in what they are approximate."""
         answers = self._answers()
         width = max(len(name) for name, _ in answers)
         lines = [f"{name:<{width}}  {self._line(value, name == 'unswapped')}" for name, value in answers]
-        return "\n".join([f"{self.over} on {self.machine}, {format_bytes(self.budget_bytes)} for the step", *lines])
+        title = f"{self.over} on {self.machine}, {format_bytes(self.budget_bytes)} for the step"
+        caution = [f"approximate: {self.approximate}"] if self.approximate else []
+        return "\n".join([title, *lines, *caution])
 
     def _answers(self) -> list[tuple[str, int | None]]:
         """The name and the value of each answer."""
-        slower = [(_slower(share), answer.value) for share, answer in self.slower.items()]
+        slower = [(f"{share_text(share)} slower", answer.value) for share, answer in self.slower.items()]
         return [
             ("unswapped", self.unswapped.value), ("full speed", self.full_speed.value), *slower,
             ("at all", self.at_all.value),
@@ -198,11 +200,6 @@ def fit(
     )  # fmt: skip
 
 
-def _slower(share: float) -> str:
-    """What the answer of a share of time is called."""
-    return f"{100 * share:g}% slower"
-
-
 def _criteria(shares: Sequence[float], budget: int) -> tuple[Callable[[Needs], bool], ...]:
     """What each answer is the largest value of, in the order of `_answers`."""
     within = (lambda needs, share=share: needs.within(share) for share in (FULL_SPEED, *shares))
@@ -248,7 +245,7 @@ def _answers(
     note("unswapped", unswapped.value)
     at_all = meeting("at all", lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
     first = -1 if at_all.value is None else values.index(at_all.value)
-    slowdowns = {"full speed": FULL_SPEED, **{_slower(share): share for share in shares}}
+    slowdowns = {"full speed": FULL_SPEED, **{f"{share_text(share)} slower": share for share in shares}}
     within = (
         meeting(answer, lambda needs, share=share: needs.within(share), first)  # type: ignore[misc]
         for answer, share in slowdowns.items()

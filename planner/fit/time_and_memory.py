@@ -14,6 +14,11 @@ from planner.swap import BudgetTooSmallError, peak_of, search_swaps
 FULL_SPEED = 0.01
 
 
+def share_text(share: float) -> str:
+    """A share of time as it is asked for, such as `10%`."""
+    return f"{100 * share:g}%"
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What a step of one size needs.

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 
 
 def repeated_blocks(model: nn.Module) -> list[nn.Module]:
@@ -46,7 +46,7 @@ def checkpoint_blocks(model: nn.Module) -> None:
         raise StowageError("no ModuleList or Sequential of the model has two members of one class to checkpoint")
     for block in blocks:
         if "forward" in vars(block):
-            raise StowageError(f"a {type(block).__name__} has a forward of its own; define it in the class instead")
+            raise StowageError(f"{given_type(block)} has a forward of its own; define it in the class instead")
         block.__class__ = _checkpointed(type(block))  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from planner.cancel import CancelToken
 from planner.capture import capture
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph
 from planner.levers.lever_catalogue import Lever, batch_rows, single_levers
 from planner.levers.lever_rows import LeverRow, Levers, Numbers, Unchangeable
@@ -40,7 +40,7 @@ def levers(
     machine: Machine,
     *,
     budget: str | int | None = None,
-    device: str = "cpu",
+    device: str | None = None,
     evaluations: int = EVALUATIONS,
     seed: int = 0,
     progress: ShowProgress = True,
@@ -56,8 +56,9 @@ def levers(
         step: a `TrainStep` or an `InferenceStep`.
         machine: its device memory, without what a process takes beside the step, is the limit.
         budget: device memory for the step, beside what a process takes: bytes, or text such as `"6GiB"` or `"50%"` of
-            what the given step takes unswapped; None for all that the machine's device has.
-        device: the type of device whose ops the steps are captured with, `"cpu"` or `"cuda"`, which need not be there.
+            what the given step takes unswapped, as `plan_swaps` takes it; None for all that the machine's device has.
+        device: the type of device whose ops the steps are captured with, `"cpu"` or `"cuda"`, which need not be there;
+            None for that of the machine. A row's plan can be run on the CPU if they are those of the CPU.
         evaluations: plans that each search times.
         seed: for random choices.
         progress: True shows progress, False shows nothing; a function is called with the share done, 0 to 1, and a
@@ -71,12 +72,13 @@ def levers(
     """
     _check(step, machine, evaluations, seed)
     limit = usable_bytes(machine) if budget is None else parse_budget(budget, _HUGE)
-    stop = stop or CancelToken()
+    stop, device = stop or CancelToken(), device or machine.device.kind
     with reporting(progress) as shown:
         report = Progress(shown, stop)
         graph = capture(step, device=device, progress=report.part(0.0, 0.05, "as given"))
         if budget is not None:
-            limit = parse_budget(budget, peak_of(graph, machine.device.alignment, stop))
+            peak = peak_of(graph, machine.device.alignment, stop)
+            limit = parse_budget(budget, peak, outside_bytes=graph.outside_bytes)
         recipe = StepRecipe.of(step)
         rows = batch_rows(recipe)
         measure = _Measurement(machine, device, limit, rows or 1, recipe, stop)
@@ -196,7 +198,7 @@ def _good_pairs(singles: Mapping[Lever, LeverRow], peak: int) -> list[tuple[Leve
 def _check(step: object, machine: object, evaluations: object, seed: object) -> None:
     """Refuse what is asked wrongly, before anything is captured."""
     if not isinstance(step, TrainStep | InferenceStep):
-        raise StowageError(f"levers are for a step, not a {type(step).__name__}; pass a TrainStep or an InferenceStep")
+        raise StowageError(f"levers are for a step, not {given_type(step)}; pass a TrainStep or an InferenceStep")
     if not isinstance(machine, Machine):
         raise StowageError(f'{machine!r} is not a machine; pass planner.machine("h100"), for example')
     for name, value in (("evaluations", evaluations), ("seed", seed)):

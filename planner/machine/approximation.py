@@ -6,14 +6,14 @@ from planner.graph import Graph
 from planner.machine.machine_types import Machine
 
 
-def approximation(graph: Graph, machine: Machine) -> str:
+def approximation(graph: Graph, machine: Machine | None = None) -> str:
     """In what a plan for a machine may differ from one made there, in a sentence; empty if the graph is the machine's.
 
     Args:
         graph: of the step.
-        machine: that it is planned for.
+        machine: that it is planned for; None for one with the device that the step was captured for.
     """
-    if graph.device != machine.device.kind:
+    if machine is not None and graph.device != machine.device.kind:
         return _OF_THE_CPU if graph.device == "cpu" else _OF_A_GPU
     return _ABSENT if graph.approximate else ""
 

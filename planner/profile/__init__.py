@@ -2,7 +2,7 @@
 
 from planner.profile.attached_machine import cpu_name
 from planner.profile.cache import cache_path
-from planner.profile.machine_by_name import machine, machines
+from planner.profile.machine_by_name import kind_of_measured, machine, machines
 from planner.profile.measure import OpMeasurements, forget_ops, measure_ops
 from planner.profile.prepare import PreparedStep, prepare
 from planner.profile.signatures import signature
@@ -15,6 +15,7 @@ __all__ = [
     "cache_path",
     "cpu_name",
     "forget_ops",
+    "kind_of_measured",
     "machine",
     "machines",
     "measure_ops",

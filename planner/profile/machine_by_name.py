@@ -59,6 +59,19 @@ def machine(
         return attached() if name == "auto" else attached_cpu()
 
 
+def kind_of_measured(name: str) -> str | None:
+    """The type of the device of a machine that is measured, without measuring it; None for all other names.
+
+    Args:
+        name: as in `machine`.
+    """
+    if name.lower() not in _MEASURED:
+        return None
+    import torch
+
+    return "cuda" if name.lower() == "auto" and torch.cuda.is_available() else "cpu"
+
+
 def _settings(preset: str, text: str) -> dict[str, str]:
     """The settings in a name."""
     found: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from planner import torch_private as private
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 
 _ADVICE = "return a tensor, a tuple, a list or a dict of tensors"
 
@@ -64,7 +64,7 @@ def taken_apart(extras: Any) -> tuple[list[torch.Tensor], ExtrasForm]:
     for name, leaf in zip(names, leaves, strict=True):
         if not isinstance(leaf, torch.Tensor):
             raise StowageError(
-                f"the loss returns {name} as {_a(type(leaf).__name__)}, which a plan cannot follow from step to step: "
+                f"the loss returns {name} as {given_type(leaf)}, which a plan cannot follow from step to step: "
                 f"{_ADVICE}, without .item()"
             )
         if leaf.layout is not torch.strided or leaf.is_nested:
@@ -78,7 +78,3 @@ def _names(extras: Any, count: int) -> tuple[str, ...]:
     except ValueError:  # a container registered without names of its parts, as those of transformers are
         return tuple(f"leaf {number} of extras" for number in range(count))
     return tuple(f"extras{private.pytree.keystr(path)}" for path, _ in found)
-
-
-def _a(noun: str) -> str:
-    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Real
 from typing import Literal
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.machine import Link
 from planner.plan import SwapPlan
 from planner.program import backend_of
@@ -69,9 +69,9 @@ def run(
             a `TooLargeError` if less memory is free than the run takes.
     """
     if not isinstance(step, Step):
-        raise StowageError(f"a {type(step).__name__} cannot be run: give a TrainStep or an InferenceStep")
+        raise StowageError(f"{given_type(step)} cannot be run: give a TrainStep or an InferenceStep")
     if plan is not None and not isinstance(plan, SwapPlan):
-        raise StowageError(f"a {type(plan).__name__} is not a plan: give a SwapPlan; load_plan reads one from a file")
+        raise StowageError(f"{given_type(plan)} is not a plan: give a SwapPlan; load_plan reads one from a file")
     if not isinstance(steps, int) or steps < 0:
         raise StowageError(f"steps must be a whole number, at least 1, or 0 to get ready, got {steps!r}")
     if device not in DEVICES:

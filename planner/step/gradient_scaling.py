@@ -13,7 +13,7 @@ import torch
 from torch.amp.grad_scaler import GradScaler
 
 from planner import torch_private as private
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.guards import Reach
 from planner.step.capture_guards import CaptureGuards
 
@@ -74,7 +74,7 @@ def enabled_scaler(scaler: object) -> GradScaler | None:
         raise StowageError(f'the scaler is a {kind}: pass a gradient scaler, such as torch.amp.GradScaler("cpu")')
     if type(scaler) not in (GradScaler, torch.cuda.amp.GradScaler):
         raise StowageError(
-            f"the scaler is a {type(scaler).__name__}, whose own code a plan would not run: pass a torch.amp.GradScaler"
+            f"the scaler is {given_type(scaler)}, whose own code a plan would not run: pass a torch.amp.GradScaler"
         )
     return scaler if scaler.is_enabled() else None
 

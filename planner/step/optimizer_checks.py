@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.step.module_tensors import ModuleTensor
 
 _TORCH = str(Path(torch.__file__).parent)
@@ -37,7 +37,7 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
         for name, value in state.items():
             if value is not None and not isinstance(value, torch.Tensor):
                 raise StowageError(
-                    f"the optimizer keeps a {type(value).__name__} as {name}, where torch.optim keeps a tensor: make "
+                    f"the optimizer keeps {given_type(value)} as {name}, where torch.optim keeps a tensor: make "
                     "it one, or load the state by load_state_dict()"
                 )
 
@@ -55,16 +55,16 @@ def _check_group(path: str, group: Mapping[str, Any], *, adam: bool) -> None:
     lr = group["lr"]
     if not _number(lr) and not (isinstance(lr, torch.Tensor) and lr.numel() == 1 and not lr.requires_grad):
         raise StowageError(
-            f"{path}['lr'] is {_type_text(lr)}: give a number, or a tensor of one number without gradient"
+            f"{path}['lr'] is {given_type(lr)}: give a number, or a tensor of one number without gradient"
         )
     betas = group["betas"] if adam else ()
     if not isinstance(betas, tuple | list) or (adam and len(betas) != 2):
-        raise StowageError(f"{path}['betas'] is {_type_text(betas)}: give a pair of numbers")
+        raise StowageError(f"{path}['betas'] is {given_type(betas)}: give a pair of numbers")
     named = [("betas", beta) for beta in betas]
     named += [(name, group[name]) for name in (_ADAM if adam else _SGD) if name != "betas"]
     for name, value in named:
         if not _number(value):
-            raise StowageError(f"{path}['{name}'] holds {_type_text(value)}: give a plain number, as float() makes it")
+            raise StowageError(f"{path}['{name}'] holds {given_type(value)}: give a plain number, as float() makes it")
 
 
 def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[ModuleTensor]) -> None:
@@ -95,10 +95,6 @@ def refuse_other_optimizers(own: torch.optim.Optimizer | None, found: Iterable[M
 def _number(value: object) -> bool:
     """Whether a value is a number with Python's own arithmetic; NumPy's low-precision numbers round differently."""
     return isinstance(value, int | float)
-
-
-def _type_text(value: object) -> str:
-    return f"a {type(value).__name__}"
 
 
 def _is_torchs_own(step: Any) -> bool:

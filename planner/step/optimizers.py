@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from planner.errors import StowageError, first_line
+from planner.errors import StowageError, first_line, given_type
 from planner.step.optimizer_checks import check_optimizer
 
 #: A learning rate, or the learning rate of step 0, 1, 2, ...
@@ -110,7 +110,7 @@ def check_supported(optimizer: object) -> None:
 def _not_an_optimizer(optimizer: object) -> str:
     """Why an argument is not an optimizer, and what to pass instead."""
     if not isinstance(optimizer, type):
-        return f"the optimizer is a {type(optimizer).__name__}: pass an SGD, Adam or AdamW optimizer"
+        return f"the optimizer is {given_type(optimizer)}: pass an SGD, Adam or AdamW optimizer"
     return f"the optimizer is the class {optimizer.__name__}: pass an instance of SGD, Adam or AdamW"
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch.amp.grad_scaler import GradScaler
 
 from planner import torch_private as private
-from planner.errors import StowageError, first_line
+from planner.errors import StowageError, first_line, given_type
 from planner.global_state_lock import global_state_lock
 from planner.graph import Graph, Phase
 from planner.guards import Reach, undisturbed
@@ -59,7 +59,7 @@ class Step:
 
     def __init__(self, model: nn.Module | Callable[[], nn.Module], batch: Any, name: str | None, seed: int) -> None:
         if not callable(model):
-            raise StowageError(f"the model is a {type(model).__name__}: pass an nn.Module or a function that makes one")
+            raise StowageError(f"the model is {given_type(model)}: pass an nn.Module or a function that makes one")
         self.model = model
         self.batch = batch
         self.seed = seed
@@ -102,7 +102,7 @@ class Step:
         """
         model = self.model if isinstance(self.model, nn.Module) else self.model()
         if not isinstance(model, nn.Module):
-            raise StowageError(f"the model's function returned a {type(model).__name__}: let it return an nn.Module")
+            raise StowageError(f"the model's function returned {given_type(model)}: let it return an nn.Module")
         if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
             raise StowageError("the model is a torch.jit module, which cannot be captured: pass the nn.Module it is of")
         return model

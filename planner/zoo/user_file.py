@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from planner.errors import StowageError, did_you_mean
+from planner.errors import StowageError, did_you_mean, required_arguments
 from planner.step import InferenceStep, TrainStep
 
 
@@ -48,6 +48,12 @@ def function_from_file(path: str | Path, function: str) -> Callable[..., TrainSt
     def make(**arguments: Any) -> TrainStep | InferenceStep:
         given = ", ".join(f"{name}={value}" for name, value in arguments.items())
         called = f"with {given}" if given else "without arguments"
+        needed = [] if arguments else required_arguments(build)
+        if needed:
+            raise StowageError(
+                f"{function} in {path} is called without arguments, and needs {' and '.join(needed)}: give a default, "
+                f"as in def {function}({', '.join(f'{one}=8' for one in needed)}):, which `planner fit` varies too"
+            )
         with _neighbours(path):
             try:
                 step = build(**arguments)

@@ -263,9 +263,9 @@ def test_a_loss_must_be_one_number(loss, words):
 
 
 def test_arguments_of_the_wrong_kind_are_refused():
-    with pytest.raises(StowageError, match=r"the model is a int: pass an nn\.Module"):
+    with pytest.raises(StowageError, match=r"the model is an int: pass an nn\.Module"):
         TrainStep(3, vectors())
-    with pytest.raises(StowageError, match="the model's function returned a NoneType"):
+    with pytest.raises(StowageError, match="the model's function returned None"):
         capture(TrainStep(lambda: None, vectors(), loss=cross_entropy))
     with pytest.raises(StowageError, match="a batch of 6 cannot be cut into 4 micro-batches"):
         capture(TrainStep(Perceptron(), vectors(), loss=cross_entropy, micro_batches=4))

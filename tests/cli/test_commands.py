@@ -49,6 +49,12 @@ def test_capture_counts(planner) -> None:
     assert 0 < facts["parameter_bytes"] < facts["peak_bytes"]
 
 
+def test_a_graph_captured_for_a_gpu_that_is_not_there_is_called_approximate(planner) -> None:
+    caution = planner("capture", MODEL, "--device", "cuda", "--json").json["approximate"]
+    assert caution.startswith("the step was captured without a GPU: ")
+    assert caution in " ".join(planner("capture", MODEL, "--device", "cuda").out.split())
+
+
 def test_partition_lists_what_is_covered(planner) -> None:
     facts = planner("partition", MODEL, "--coverage", "--json").json
     assert set(facts) == {

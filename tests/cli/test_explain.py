@@ -74,6 +74,17 @@ def test_another_machine_has_another_link(planner, saved: tuple[Path, Path]) -> 
     assert slower["stall_seconds"] > planner("explain", *saved, "--json").json["stall_seconds"]
 
 
+def test_in_what_a_plan_made_on_the_machine_may_differ_is_the_last_thing_said(planner, saved, tmp_path: Path) -> None:
+    plan, graph = tmp_path / "gpu-plan.json", tmp_path / "gpu-graph.json"
+    words = ("--machine", MACHINE, "--budget", "80%", "--seconds", 0, "--device", "cuda", "--out", plan)
+    explained = planner("swap", MODEL, *words, "--explain").out
+    assert explained.count("captured without a GPU") == 1
+    planner("capture", MODEL, "--device", "cuda", "--out", graph)
+    for files, why in ((saved, "captured for the CPU"), ((plan, graph), "captured without a GPU")):
+        last = " ".join(planner("explain", *files).out.split("\n\n")[-1].split())
+        assert last.startswith(f"Approximate: the step was {why}: ")
+
+
 def test_mistakes_are_sentences(planner, saved: tuple[Path, Path], tmp_path: Path) -> None:
     plan, graph = saved
     other, unknown = tmp_path / "other.json", tmp_path / "unknown.json"

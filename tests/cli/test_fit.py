@@ -64,6 +64,10 @@ def ignores(batch):
     return step(4)
 
 
+def two(batch, width):
+    return step(batch, width)
+
+
 def inference(batch):
     return planner.InferenceStep(torch.nn.Linear(8, 8), torch.ones(batch, 8))
 """
@@ -230,11 +234,55 @@ def test_control_c_says_what_was_found_before_it(planner, file: Path) -> None:
     assert answer.err.strip().splitlines()[-1] == said
 
 
+def test_answers_are_for_the_shares_of_time_that_are_asked_for(planner) -> None:
+    asked = ("fit", MODEL, "--machine", "laptop", "--over", "batch=30000..30003", "--slower", "25%,5%")
+    facts = planner(*asked, "--json").json
+    found = stowage.fit(
+        stowage.zoo.step_maker(MODEL), PRESETS["laptop"], {"batch": range(30000, 30004)}, slower=("25%", "5%"),
+        progress=False,
+    )  # fmt: skip
+    assert {share: answer["value"] for share, answer in facts["slower"].items()} == {
+        "25%": found.slower[0.25].value, "5%": found.slower[0.05].value,
+    }  # fmt: skip
+    rows = [line.split("  ")[0] for line in planner(*asked).out.splitlines()]
+    assert [row for row in rows if row.endswith("slower")] == ["25% slower", "5% slower"]
+
+
+@pytest.mark.parametrize("name", ["cpu", "CPU", "auto"])
+def test_a_cpu_is_refused_before_it_is_measured(planner, name: str, monkeypatch) -> None:
+    def measured() -> None:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr("planner.profile.attached_machine.attached_cpu", measured)
+    monkeypatch.setattr("planner.profile.attached_machine.attached", measured)
+    answer = planner("fit", "mlp", "--machine", name, "--over", "batch=1..4")
+    assert (answer.status, answer.out) == (2, "")
+    assert f"a step on {name} takes the memory that it would be swapped to" in answer.err
+
+
+def test_a_function_without_a_default_is_for_fit_alone_and_the_sentence_says_how_it_serves_all(
+    planner, file: Path
+) -> None:
+    refused = planner("capture", f"{file}:step")
+    assert (refused.status, refused.out) == (2, "")
+    assert "is called without arguments, and needs batch: give a default, as in def step(batch=8):" in refused.err
+
+
 @pytest.mark.parametrize(
     ("function", "over", "says"),
     [
         ("step", "batches=1..4", "step has no argument 'batches' (did you mean batch?); it takes batch, width"),
-        ("without", "batch=1..4", "without has no argument 'batch'; it takes no arguments"),
+        (
+            "without",
+            "batch=1..4",
+            "without has no argument 'batch'; it takes no arguments, and is called with each value: write "
+            "def without(batch=8): and make a step of that batch",
+        ),
+        (
+            "two",
+            "batch=1..4",
+            "two is called with batch alone, and needs width too: give a default, as in def two(batch, width=8):",
+        ),
         ("fails", "batch=1..4", "raised ValueError: 1 is not a power of two; it is called with batch=1"),
         (
             "fails",
@@ -270,6 +318,8 @@ def test_what_cannot_be_asked_is_answered_in_one_sentence(planner, file: Path, f
         (["mlp", "--machine", "abacus", "--over", "batch=1..4"], "abacus"),
         (["mlp", "--over", "batch=1..4"], "--machine"),
         (["mlp", "--machine", "h100"], "--over"),
+        (["mlp", "--machine", "h100", "--over", "batch=1..4", "--slower", "a lot"], 'a share such as "10%", got'),
+        (["mlp", "--machine", "h100", "--over", "batch=1..4", "--slower", "5%,"], "--slower '5%,' has an empty word"),
     ],
 )
 def test_what_the_zoo_or_the_command_lacks_is_said(planner, words, says) -> None:

@@ -94,8 +94,16 @@ def test_a_budget_leaves_less_memory_for_the_step(planner) -> None:
     words = ("levers", MODEL, "--machine", "h100", "--json")
     peak = planner(*words).json["rows"][0]["peak_bytes"]
     facts = planner(*words, "--budget", "50%").json
-    assert facts["budget_bytes"] == peak // 2
+    assert facts["budget_bytes"] < peak
     assert not facts["rows"][0]["fits"]
+
+
+def test_a_share_is_that_of_a_plan_with_the_same_ops(planner) -> None:
+    words = ("--machine", "h100", "--budget", "50%", "--json")
+    swapped = planner("swap", MODEL, *words, "--seconds", 0, "--device", "cuda").json
+    facts = planner("levers", MODEL, *words).json
+    assert facts["budget_bytes"] == swapped["budget_bytes"]
+    assert facts["rows"][0]["peak_bytes"] == swapped["step_peak_bytes"]
 
 
 def test_what_cannot_be_asked_is_answered_in_one_sentence(planner) -> None:

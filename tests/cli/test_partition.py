@@ -95,6 +95,20 @@ def test_all_devices_of_a_machine_are_used(planner) -> None:
     assert facts["workers"] == 16
 
 
+def test_a_partition_of_a_gpus_ops_says_so_and_is_not_run_with_those_of_the_cpu(planner, tmp_path: Path) -> None:
+    model, out = "gpt:layers=1,hidden=16,heads=2,sequence=8,vocabulary=40,batch=4", tmp_path / "parts.json"
+    words = ("partition", model, "--workers", 2, "--seconds", 2)
+    assert planner(*words, "--json").json["approximate"] == ""
+    for_gpus = planner(*words, "--machine", "h100x8", "--json").json["approximate"]
+    assert for_gpus.startswith("the step was captured for the CPU: ")
+    table = planner(*words, "--device", "cuda", "--out", out).out
+    assert table.splitlines()[0].split("  ")[-1].strip() == "a GPU's"
+    assert "the step was captured without a GPU: " in " ".join(table.split())
+    refused = planner("run", model, "--partition", out)
+    assert (refused.status, refused.out) == (2, "")
+    assert 'search for one with this model, batch and optimizer, captured for device="cpu"' in refused.err
+
+
 def test_a_file_holds_the_bound_that_was_found(planner, tmp_path: Path) -> None:
     out = tmp_path / "parts.json"
     facts = planner("partition", MODEL, "--workers", 4, "--out", out, "--json").json

@@ -84,6 +84,20 @@ def test_one_is_told_why_the_search_ended(planner) -> None:
     assert facts["percent_of_ideal"] <= 100
 
 
+def test_the_first_row_says_whose_ops_are_planned_and_how_to_have_those_of_the_machine(planner, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    words = ["swap", "mlp:layers=1", "--budget", "100%", "--seconds", 0, "--machine"]
+    first = [
+        planner(*words, *more).out.splitlines()[0].split("  ")[-1].strip()
+        for more in (["cpu"], ["l4"], ["l4", "--device", "cuda"])
+    ]
+    assert first == [
+        "the CPU's",
+        "the CPU's, with which it can be run here, and not those of l4: for these add --device cuda",
+        "a GPU's",
+    ]
+
+
 def test_a_plan_for_a_device_that_the_step_was_not_captured_for_is_called_approximate(planner) -> None:
     words = ["swap", "mlp:layers=1", "--budget", "100%", "--seconds", 0, "--json"]
     assert planner(*words, "--machine", "cpu").json["approximate"] == ""

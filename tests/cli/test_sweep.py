@@ -31,9 +31,15 @@ def test_the_points_are_those_of_the_function_by_method_and_budget(planner) -> N
 
 
 def test_the_table_has_a_row_for_each_budget_and_a_column_for_each_method(planner) -> None:
-    lines = planner("sweep", MODEL, *ASKED, "--seconds", 1).out.splitlines()
+    ops, table, caution = planner("sweep", MODEL, *ASKED, "--seconds", 1).out.split("\n\n")
+    lines = table.splitlines()
     assert lines[0].split() == ["budget", "on-demand", "calendar"]
     assert [line.count(" %") for line in lines[1:]] == [2, 2]
+    assert " ".join(ops.split()).endswith("and not those of h200: for these add --device cuda")
+    assert caution.startswith("Approximate: the step was captured for the CPU: ")
+    of_a_gpu = planner("sweep", MODEL, *ASKED, "--seconds", 1, "--device", "cuda").out.split("\n\n")
+    assert of_a_gpu[0] == "ops: a GPU's"
+    assert of_a_gpu[2].startswith("Approximate: the step was captured without a GPU: ")
 
 
 def test_control_c_ends_it_with_the_points_so_far(planner) -> None:

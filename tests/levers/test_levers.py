@@ -84,7 +84,7 @@ SHOWN = {
 
 @cache
 def found(name):
-    return planner.levers(STEPS[name](), H100, progress=False)
+    return planner.levers(STEPS[name](), H100, device="cpu", progress=False)
 
 
 ROWS = [(name, row) for name, rows in SHOWN.items() for row in rows]
@@ -198,10 +198,21 @@ def test_rows_count_the_batch_and_say_whether_they_fit():
     assert peak < levers.budget_bytes
 
 
+def test_ops_are_those_of_the_machine_unless_others_are_asked_for():
+    step = planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square)
+    of_a_gpu = planner.levers(step, H100, progress=False)
+    assert {row.device for row in of_a_gpu} == {"cuda"}
+    assert of_a_gpu["as given"].graph is planner.capture(step, device="cuda")
+    assert of_a_gpu.approximate.startswith("the step was captured without a GPU: ")
+    of_the_cpu = planner.levers(step, H100, device="cpu", progress=False)
+    assert {row.device for row in of_the_cpu} == {"cpu"}
+    assert of_a_gpu["as given"].peak_bytes != of_the_cpu["as given"].peak_bytes  # by the masks of dropout
+
+
 def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
     step = STEPS["mlp"]()
     memory = int(0.7 * found("mlp")["as given"].peak_bytes)
-    levers = planner.levers(step, small(memory), evaluations=3, progress=False)
+    levers = planner.levers(step, small(memory), device="cpu", evaluations=3, progress=False)
     plan = levers["swapped by a plan"].plan
     assert planner.validate(plan, levers["swapped by a plan"].graph) == []
     assert levers["swapped by a plan"].fits
@@ -232,7 +243,7 @@ def test_a_budget_is_the_memory_for_the_step_itself():
     step, tiny = STEPS["mlp"](), planner.machine("l4", memory="100MB")  # all of which is reserved
     peak = found("mlp")["as given"].peak_bytes
     for budget in ("70%", int(0.7 * peak)):
-        levers = planner.levers(step, tiny, budget=budget, evaluations=3, progress=False)
+        levers = planner.levers(step, tiny, budget=budget, device="cpu", evaluations=3, progress=False)
         assert levers.budget_bytes == int(0.7 * peak)
         assert [row.fits for row in levers] == [row.peak_bytes <= levers.budget_bytes for row in levers]
         assert not levers["as given"].fits
@@ -272,12 +283,12 @@ class Forgetful(nn.Module):
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
 def test_checkpointing_and_a_plan_that_only_recomputes_are_rows_with_eagers_bits_where_there_is_dropout(kind):
     step = planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square)
-    peak = planner.levers(step, H100, progress=False)["as given"].peak_bytes
+    peak = planner.levers(step, H100, device="cpu", progress=False)["as given"].peak_bytes
     machine = small(int(0.75 * peak))
     if kind == "cpu":
         device = replace(machine.device, kind="cpu", memory_bytes=int(0.75 * peak))
         machine = replace(machine, devices=(device,))
-    levers = planner.levers(step, machine, evaluations=20, progress=False)
+    levers = planner.levers(step, machine, device="cpu", evaluations=20, progress=False)
     row = levers["recomputed by a plan"]
     assert (row.fits, row.changes_numbers, levers["as given"].fits) == (True, Numbers.SAME, False)
     assert (len(row.plan.swap_ins), row.plan.host_bytes) == (0, 0)

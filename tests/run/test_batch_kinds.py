@@ -59,7 +59,7 @@ def test_a_loop_over_odd_batches_has_eagers_numbers(name: str) -> None:
     ("own", "other", "loss", "said"),
     [
         ({"x": x(), "n": 1}, {"x": x(), "n": 2}, lambda m, b: mean(m, b) * b["n"], "batch/n is now 2"),
-        ({"x": x(), "n": 1}, {"x": x(), "n": True}, lambda m, b: mean(m, b) * b["n"], "batch/n is a bool, was a int"),
+        ({"x": x(), "n": 1}, {"x": x(), "n": True}, lambda m, b: mean(m, b) * b["n"], "batch/n is a bool, was an int"),
         ({"x": torch.ones(1, 4).expand(4, 4)}, {"x": x()}, mean, r"batch/x has strides \(4, 1\), was \(0, 1\)"),
         ({"x": x()}, {"x": x().t().contiguous().t()}, mean, r"batch/x has strides \(1, 4\), was \(4, 1\)"),
         ({"x": x()}, {"x": x().requires_grad_()}, mean, "batch/x now requires a gradient"),

@@ -166,7 +166,7 @@ COUNTS = torch.zeros(3)
     [
         (lambda _, batch: {"rows": len(batch[0])}, r"returns extras\['rows'\] as an int.*return a tensor"),
         (lambda *_: ("text",), r"returns extras\[0\] as a str"),
-        (lambda *_: None, r"returns extras as a NoneType"),
+        (lambda *_: None, r"returns extras as None"),
         (changing, r"returns extras, which the step changes before it ends: .*\.clone\(\)"),
     ],
 )

@@ -109,7 +109,7 @@ REFUSED = {
         r"\['lr'\] is a Tensor: give a number",
     ),
     "another's settings": (lambda p: sgd(p, betas=(0.9, 0.9)), "has betas, which this kind of optimizer does not read"),
-    "state by hand": (counted_by_hand, "keeps a int as step, where torch.optim keeps a tensor"),
+    "state by hand": (counted_by_hand, "keeps an int as step, where torch.optim keeps a tensor"),
 }
 
 

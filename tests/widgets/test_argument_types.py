@@ -1,5 +1,6 @@
 """A model, or anything else that is no plan or result, is refused in a sentence by every figure."""
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from planner.errors import StowageError
 from planner.graph import Graph
 from tests.widgets.steps import by_hand, plan_by_hand
-from widgets import figures
+from widgets import figures, info
 
 NO_PLAN = "a Linear is not a plan of swaps; pass what planner.plan_swaps(graph, machine, budget) returns"
 
@@ -55,3 +56,19 @@ def test_a_figure_of_a_plan_says_where_plans_come_from(draw: Callable[[Graph, An
 def test_a_figure_of_something_else_says_what_to_pass_instead(draw: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(StowageError, match=f"^{re.escape(sentence)}$"):
         draw(torch.nn.Linear(1, 1))
+
+
+OF_A_GRAPH = [
+    name
+    for name, one in vars(info).items()
+    if name.startswith("get_") and next(iter(inspect.signature(one).parameters)) == "graph"
+]
+
+
+@pytest.mark.parametrize("name", OF_A_GRAPH)
+def test_what_is_no_graph_is_refused(name: str) -> None:
+    function = getattr(info, name)
+    others = [one for one in list(inspect.signature(function).parameters.values())[1:] if one.default is one.empty]
+    for given, said in ((None, "None"), (3, "an int")):
+        with pytest.raises(StowageError, match=f"^{said} is not a graph; pass what planner.capture"):
+            function(given, *(None for _ in others))

@@ -9,7 +9,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import PlanIndex, SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import bytes_label, format_percent, several
-from widgets.info.argument_types import require_plan
+from widgets.info.argument_types import require_graph, require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK
 from widgets.info.residency_spans import Axis, Flags, Floats, Ints, ResidencySpans, spans_of
 
@@ -84,8 +84,9 @@ def get_address_map(
         axis: seconds, or slots.
 
     Raises:
-        StowageError: the plan or timeline is for another graph.
+        StowageError: `graph` is no graph, or the plan or timeline is for another one.
     """
+    require_graph(graph)
     require_plan(plan)
     timeline = plan.predicted if timeline is None else timeline
     graph = own_graph(graph, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import StowageError, given_type
+from planner.graph import Graph
 from planner.plan import SwapPlan
 
 
@@ -20,6 +21,15 @@ def require(value: object, wanted: type, what: str, instead: str) -> None:
     """
     if not isinstance(value, wanted):
         raise StowageError(f"{given_type(value)} is not a {what}; pass {instead}")
+
+
+def require_graph(graph: object) -> None:
+    """Check that an argument is a graph.
+
+    Raises:
+        StowageError: it is something else.
+    """
+    require(graph, Graph, "graph", "what planner.capture(step) returns")
 
 
 def require_plan(plan: object) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import format_percent, format_seconds, several
+from widgets.info.argument_types import require_graph
 from widgets.info.residency_spans import Floats, Ints
 
 #: What the targets of collectives begin with.
@@ -54,8 +55,9 @@ def get_collectives(graph: Graph, plan: SwapPlan, timeline: Timeline | None = No
         timeline: a measured timeline; by default the plan's prediction.
 
     Raises:
-        StowageError: the plan or timeline is for another graph.
+        StowageError: `graph` is no graph, or the plan or timeline is for another one.
     """
+    require_graph(graph)
     shown = plan.predicted if timeline is None else timeline
     graph = own_graph(graph, plan)
     require_own_timeline(plan, shown)

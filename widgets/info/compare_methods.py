@@ -12,7 +12,7 @@ from planner.graph import Graph, fingerprint
 from planner.plan import recompute_seconds
 from planner.swap import BudgetPoint
 from planner.units import bytes_label, format_percent
-from widgets.info.argument_types import require
+from widgets.info.argument_types import require, require_graph
 from widgets.info.residency_spans import Floats, Ints
 
 
@@ -81,8 +81,10 @@ def get_compare_methods(graph: Graph, sweeps: Mapping[str, Sequence[BudgetPoint]
         sweeps: by method, what `planner.swap.sweep` returned; a method without any plan is left out.
 
     Raises:
-        StowageError: there is no point at all, one is for another graph, or they are for several machines.
+        StowageError: `graph` is no graph, there is no point at all, one is for another graph, or they are for several
+            machines.
     """
+    require_graph(graph)
     require(sweeps, Mapping, "dict", 'what planner.swap.sweep returns by method, as in {"joint": points}')
     found = {method: sorted(points, key=lambda point: point.budget_bytes) for method, points in sweeps.items()}
     found = {method: points for method, points in found.items() if points}

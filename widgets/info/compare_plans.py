@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.plan import PlanComparison, TensorDifference
 from planner.units import bytes_label, format_seconds, several
 from widgets.info.predicted_and_measured import Curve
@@ -56,7 +56,7 @@ def get_compare_plans(comparison: PlanComparison) -> ComparePlans:
     """
     if not isinstance(comparison, PlanComparison):
         raise StowageError(
-            f"a {type(comparison).__name__} is not what planner.compare_plans returns; "
+            f"{given_type(comparison)} is not what planner.compare_plans returns; "
             "pass planner.compare_plans(graph, first, second)"
         )
     one, other = comparison.first, comparison.second

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.capture import capture
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph
 from planner.progress import Progress, ShowProgress, reporting
 from planner.step import Step
@@ -78,7 +78,7 @@ def get_compare_peaks(steps: Mapping[str, Graph | Step], progress: ShowProgress 
     with reporting(progress) as report:
         for number, (name, step) in enumerate(steps.items()):
             if not isinstance(step, Graph | Step):
-                raise StowageError(f"{name!r} is a {type(step).__name__}: give a step, or the graph of one")
+                raise StowageError(f"{name!r} is {given_type(step)}: give a step, or the graph of one")
 
             part = report.part(number / len(steps), (number + 1) / len(steps), f"{name}: capturing the step")
             graph = step if isinstance(step, Graph) else capture(step, progress=_named(part, name))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, Module, Op, Phase, module_tree
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.module_graph import op_label
 
@@ -134,8 +135,9 @@ def get_dataflow(graph: Graph, module: str = "", most_ops: int = 40) -> Dataflow
         most_ops: limit on the number of ops.
 
     Raises:
-        StowageError: there is no such module, it runs no ops, or more than `most_ops`.
+        StowageError: `graph` is no graph, there is no such module, it runs no ops, or more than `most_ops`.
     """
+    require_graph(graph)
     chosen = _find(graph, module)
     if most_ops < 1:
         raise StowageError(f"most_ops must be 1 or more, got {most_ops}")

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.fit import Failure, Fit, Largest, remarks, value_stopped_by_host, why_none
 from planner.units import bytes_label, format_percent
 from widgets.info.residency_spans import Floats, Ints
@@ -97,7 +97,7 @@ def get_fit_curves(found: Fit) -> FitCurves:
         StowageError: it is something else.
     """
     if not isinstance(found, Fit):
-        raise StowageError(f"a {type(found).__name__} is not what planner.fit returns, which this figure draws")
+        raise StowageError(f"{given_type(found)} is not what planner.fit returns, which this figure draws")
     values = np.array([one.value for one in found.tried], np.int64)
     ideal = np.array([one.ideal_seconds for one in found.tried], np.float64)
     seconds = np.array([one.step_seconds or np.inf for one in found.tried], np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.graph import Graph, Kind, Phase
+from widgets.info.argument_types import require_graph
 from widgets.info.residency_spans import Ints
 
 
@@ -16,7 +17,11 @@ def get_forward_of(graph: Graph) -> Ints:
     else to the forward op of the op that made its input. An optimizer op belongs to the first forward op that reads
     the parameter it writes; the other optimizer ops of that parameter are connected to it through the optimizer's
     states and what is computed from them.
+
+    Raises:
+        StowageError: it is no graph.
     """
+    require_graph(graph)
     forward_of = np.full(len(graph.ops), -1, np.int64)
     home: dict[int, int] = {}  # the forward op that a storage belongs to
     only: dict[str, int] = {}  # a module's one forward op, or -1 where there are several

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from planner.errors import StowageError
 from planner.graph import Graph, Module, module_tree
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.source_lines import get_source_lines
 
@@ -68,8 +69,9 @@ def get_holder_parts(graph: Graph, present: Sequence[int], by: GroupBy = "module
         by: what it is divided by first.
 
     Raises:
-        StowageError: `by` is another word.
+        StowageError: `graph` is no graph, or `by` is another word.
     """
+    require_graph(graph)
     if by not in get_args(GroupBy):
         raise StowageError(f'by must be "module", "line" or "kind", got {by!r}')
     bytes_present = np.zeros(len(graph.storages), np.int64)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.graph import Graph, Storage
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import Group
 from widgets.info.holder_parts import LARGEST_SHARE, NO_LINE, GroupBy, get_holder_parts
 from widgets.info.residency_spans import ResidencySpans
@@ -50,8 +51,9 @@ def get_holders(graph: Graph, spans: ResidencySpans, moment: float, by: GroupBy 
         by: `"module"`, `"line"` for the line of code, or `"kind"`.
 
     Raises:
-        StowageError: `by` is another word.
+        StowageError: `graph` is no graph, or `by` is another word.
     """
+    require_graph(graph)
     present = {int(spans.storage[span]) for span in spans.present(moment)}
     holders, lines = list[Holder](), defaultdict[str, list[tuple[Holder, list[Storage]]]](list)
     for part in get_holder_parts(graph, sorted(present), by):

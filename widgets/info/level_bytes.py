@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.graph import Graph
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require_graph
 from widgets.info.partition_splits import require_same_graph
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def get_level_bytes(graph: Graph, plan: PartitionPlan) -> LevelBytes:
     """Find the bytes that workers exchange at each level.
 
     Raises:
-        StowageError: the plan is for another graph.
+        StowageError: `graph` is no graph, or the plan is for another one.
     """
+    require_graph(graph)
     require_same_graph(graph, plan)
     return LevelBytes(graph.name, tuple(plan.mesh), tuple(plan.bytes_per_level))

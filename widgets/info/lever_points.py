@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.levers import Levers, Numbers
 from planner.units import bytes_label, several
 
@@ -80,9 +80,7 @@ def get_levers(levers: Levers) -> LeverPoints:
         StowageError: it is something else.
     """
     if not isinstance(levers, Levers):
-        raise StowageError(
-            f"a {type(levers).__name__} is no result of planner.levers; pass planner.levers(step, machine)"
-        )
+        raise StowageError(f"{given_type(levers)} is no result of planner.levers; pass planner.levers(step, machine)")
 
     def kind(number: int) -> LeverKind:
         row = levers.rows[number]

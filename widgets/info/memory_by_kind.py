@@ -11,6 +11,7 @@ from planner.graph import Graph
 from planner.memory import parse_budget, step_peak, unswapped_bytes
 from planner.plan import PlanIndex, SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, format_seconds
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.holders import Holder, get_holders
 from widgets.info.residency_spans import Axis, Floats, Ints, ResidencySpans, stays
@@ -99,8 +100,9 @@ def get_memory_by_kind(
         axis: seconds, or slots.
 
     Raises:
-        StowageError: the plan or timeline is for another graph, or the budget is invalid.
+        StowageError: `graph` is no graph, the plan or timeline is for another graph, or the budget is invalid.
     """
+    require_graph(graph)
     graph, spans = stays(graph, plan, timeline, axis)
     limit = plan.budget_bytes if plan is not None else None
     if budget is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.graph import Graph, Kind, module_tree
 from planner.plan import SwapPlan, own_graph
 from planner.units import bytes_label, format_percent, several
-from widgets.info.argument_types import require_plan
+from widgets.info.argument_types import require_graph, require_plan
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.memory_by_kind import get_memory_by_kind
 from widgets.info.module_contents import ModulePart, open_part, whole
@@ -129,8 +129,9 @@ def get_module_graph(graph: Graph, most_boxes: int = 20, plan: SwapPlan | None =
         plan: a plan whose copies are shown, if any.
 
     Raises:
-        StowageError: the plan is for another graph.
+        StowageError: `graph` is no graph, or the plan is for another one.
     """
+    require_graph(graph)
     if plan is not None:
         require_plan(plan)
         graph = own_graph(graph, plan)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.graph import Graph, IntArray, arrays
+from widgets.info.argument_types import require_graph
 from widgets.info.residency_spans import Floats
 
 
@@ -28,7 +29,12 @@ class Touches:
 
 
 def get_touches(graph: Graph) -> Touches:
-    """The storages that each op touches."""
+    """The storages that each op touches.
+
+    Raises:
+        StowageError: it is no graph.
+    """
+    require_graph(graph)
     flat = arrays(graph)
     (start, storage), _ = flat.touches()
     total = np.concatenate([[0.0], np.cumsum(flat.bytes[storage].astype(np.float64))])

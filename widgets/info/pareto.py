@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph, fingerprint
 from planner.swap import BudgetPoint
 from planner.units import bytes_label, format_percent, format_seconds
-from widgets.info.argument_types import require
+from widgets.info.argument_types import require, require_graph
 from widgets.info.residency_spans import Floats, Ints
 
 #: A step of at least this share of ideal speed counts as equally fast.
@@ -68,14 +68,15 @@ def get_pareto(graph: Graph, points: Sequence[BudgetPoint]) -> Pareto:
         points: what `sweep` returned.
 
     Raises:
-        StowageError: there is no point, or one is for another graph.
+        StowageError: `graph` is no graph, there is no point, or one is for another graph.
     """
+    require_graph(graph)
     require(points, Sequence, "list of points", "what planner.swap.sweep(graph, machine) returns")
     if not points:
         raise StowageError("there is no point to draw; let the sweep run until it has planned for a budget")
     if not all(isinstance(point, BudgetPoint) for point in points):
         raise StowageError(
-            f"a {type(points[0]).__name__} is no point of a sweep over budgets, which this figure draws; see "
+            f"{given_type(points[0])} is no point of a sweep over budgets, which this figure draws; see "
             "planner.swap.pareto.sweep"
         )
     if {point.plan.graph for point in points} != {fingerprint(graph)}:

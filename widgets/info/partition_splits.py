@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph, fingerprint
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, Group
 
 if TYPE_CHECKING:
@@ -84,8 +85,9 @@ def get_partition_splits(graph: Graph, plan: PartitionPlan, most_rows: int = 24)
         most_rows: limit on the number of rows.
 
     Raises:
-        StowageError: the plan is for another graph, or the limit is below 1.
+        StowageError: `graph` is no graph, the plan is for another graph, or the limit is below 1.
     """
+    require_graph(graph)
     require_same_graph(graph, plan)
     if most_rows < 1:
         raise StowageError(f"most_rows must be 1 or more, got {most_rows}")
@@ -126,7 +128,7 @@ def require_same_graph(graph: Graph, plan: PartitionPlan) -> None:
         StowageError: it is for another graph, or no plan.
     """
     if not hasattr(plan, "fingerprint"):
-        raise StowageError(f"a {type(plan).__name__} is no partition plan; pass the plan that search.wait() returns")
+        raise StowageError(f"{given_type(plan)} is no partition plan; pass the plan that search.wait() returns")
     if plan.fingerprint != fingerprint(graph):
         raise StowageError(f"this partition is not one of {graph.name}; draw it with the graph it was made for")
 

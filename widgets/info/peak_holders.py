@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.graph import Graph
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent, several
+from widgets.info.argument_types import require_graph
 from widgets.info.holder_parts import NO_LINE, GroupBy
 from widgets.info.holders import Holder, get_holders
 from widgets.info.residency_spans import Axis, stays
@@ -60,8 +61,9 @@ def get_peak_holders(
         by: `"module"`, `"line"` for the line of code, or `"kind"`.
 
     Raises:
-        StowageError: `by` is another word, or the plan or timeline is for another graph.
+        StowageError: `graph` is no graph, `by` is another word, or the plan or timeline is for another graph.
     """
+    require_graph(graph)
     graph, spans = stays(graph, plan, timeline)
     holders = get_holders(graph, spans, spans.fullest, by)
     return PeakHolders(graph.name, by, spans.axis, sum(holder.bytes for holder in holders), spans.fullest, holders)

@@ -10,6 +10,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, storage_modules
 from planner.plan import SwapPlan, Timeline
 from planner.units import bytes_label, format_percent
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.holder_parts import NO_LINE
 from widgets.info.residency_spans import stays
@@ -86,8 +87,9 @@ def get_peak_icicle(
         by: `"module"`, or `"line"` for the line of code.
 
     Raises:
-        StowageError: `by` is another word, or the plan or timeline is for another graph.
+        StowageError: `graph` is no graph, `by` is another word, or the plan or timeline is for another graph.
     """
+    require_graph(graph)
     if by not in get_args(IcicleLevels):
         raise StowageError(f'by must be "module" or "line", got {by!r}')
     graph, spans = stays(graph, plan, timeline)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.errors import StowageError, as_sentence
+from planner.errors import StowageError, as_sentence, given_type
 from planner.graph import Graph
 from planner.swap import SwapSearch
 from planner.units import format_seconds, several
+from widgets.info.argument_types import require_graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +85,12 @@ def get_search_history(graph: Graph, search: SwapSearch) -> SearchHistory:
         search: what `planner.swap.search_swaps` returned.
 
     Raises:
-        StowageError: it is another search.
+        StowageError: `graph` is no graph, or the search is of another kind.
     """
+    require_graph(graph)
     if not isinstance(search, SwapSearch):
         raise StowageError(
-            f"a {type(search).__name__} is not a search for swaps, which this figure draws; a search for partitions "
+            f"{given_type(search)} is not a search for swaps, which this figure draws; a search for partitions "
             "shows its progress when it is printed, and its plan in widgets.partition_splits"
         )
     progress, points = search.progress, search.history

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from planner.graph import Graph, storage_lines
+from widgets.info.argument_types import require_graph
 
 #: A notebook kernel gives the file of a cell a number that means nothing to its author.
 _NUMBERED_CELL = re.compile(r"^\d+\.py:(\d+)$")
@@ -25,7 +26,12 @@ class SourceLines:
 
 
 def get_source_lines(graph: Graph) -> SourceLines:
-    """The line of every op and storage of a step."""
+    """The line of every op and storage of a step.
+
+    Raises:
+        StowageError: it is no graph.
+    """
+    require_graph(graph)
     return SourceLines(
         tuple(_shown(op.source) for op in graph.ops), tuple(_shown(line) for line in storage_lines(graph))
     )

@@ -12,6 +12,7 @@ from planner.errors import StowageError
 from planner.graph import Graph, Module, module_tree
 from planner.plan import PlanIndex, SwapPlan, Timeline, own_graph, require_own_timeline
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require_graph
 from widgets.info.collectives import get_collectives
 from widgets.info.colour_groups import GROUP_OF, STACK, Group
 from widgets.info.residency_spans import Axis, Flags, Floats, ResidencySpans, spans_of
@@ -86,8 +87,9 @@ def get_span_sums(
         axis: whether `span` is in seconds or in slots.
 
     Raises:
-        StowageError: the plan or timeline is for another graph, or a span ends before it begins.
+        StowageError: `graph` is no graph, the plan or timeline is for another graph, or a span ends before it begins.
     """
+    require_graph(graph)
     timeline = plan.predicted if timeline is None else timeline
     graph = own_graph(graph, plan)
     require_own_timeline(plan, timeline)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from planner.graph import Graph, Kind
+from widgets.info.argument_types import require_graph
 
 _OPTIMIZERS = {"sgd": "SGD", "momentum": "SGD with momentum", "adam": "Adam", "adamw": "AdamW"}
 _ALONE = {"mode"}
@@ -34,7 +35,11 @@ def get_step_facts(graph: Graph, phrases: tuple[str, ...] = ()) -> StepFacts:
     Args:
         graph: the step.
         phrases: further facts.
+
+    Raises:
+        StowageError: it is no graph.
     """
+    require_graph(graph)
     name, _, settings = graph.name.partition(":")
     pairs = [setting.partition("=") for setting in settings.split(",")] if settings else []
     if not all(between == "=" and key and value for key, between, value in pairs):

@@ -10,7 +10,7 @@ import numpy as np
 from planner.graph import Graph, Phase
 from planner.plan import PlanIndex, SwapPlan, Timeline, compute_waits, own_graph, require_own_timeline
 from planner.units import format_percent, format_seconds, several
-from widgets.info.argument_types import require_plan
+from widgets.info.argument_types import require_graph, require_plan
 from widgets.info.colour_groups import GROUP_OF, Group
 from widgets.info.recompute_text import recompute_text
 from widgets.info.residency_spans import Flags, Floats, Ints
@@ -114,8 +114,9 @@ def get_streams(graph: Graph, plan: SwapPlan, timeline: Timeline | None = None) 
         timeline: a measured timeline; by default the plan's prediction.
 
     Raises:
-        StowageError: the plan or timeline is for another graph.
+        StowageError: `graph` is no graph, or the plan or timeline is for another one.
     """
+    require_graph(graph)
     require_plan(plan)
     shown = plan.predicted if timeline is None else timeline
     require_own_timeline(plan, shown)

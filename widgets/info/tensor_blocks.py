@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from planner.errors import StowageError, did_you_mean
 from planner.graph import Graph, Tensor
 from planner.units import bytes_label, several
+from widgets.info.argument_types import require_graph
 from widgets.info.colour_groups import GROUP_OF, Group
 from widgets.info.partition_splits import require_same_graph
 
@@ -93,8 +94,9 @@ def get_tensor_blocks(graph: Graph, plan: PartitionPlan, tensor: str) -> TensorB
         tensor: its name.
 
     Raises:
-        StowageError: the plan is for another graph, or there is no such tensor.
+        StowageError: `graph` is no graph, the plan is for another graph, or there is no such tensor.
     """
+    require_graph(graph)
     require_same_graph(graph, plan)
     known = {each.name: each for each in reversed(graph.tensors) if each.base < 0}
     if tensor not in known:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from planner.graph import Graph
 from planner.memory import parse_budget, step_peak
 from planner.units import bytes_label, format_percent, several
+from widgets.info.argument_types import require_graph
 from widgets.info.partition_splits import require_same_graph
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ def get_worker_peaks(graph: Graph, plan: PartitionPlan, limit: str | int | None 
         limit: what each worker may take, such as `"8GiB"` or `"40%"` of the step on one device.
 
     Raises:
-        StowageError: the plan is for another graph, or the limit is invalid.
+        StowageError: `graph` is no graph, the plan is for another graph, or the limit is invalid.
     """
+    require_graph(graph)
     from planner.partition import worker_memory
 
     require_same_graph(graph, plan)

@@ -38,7 +38,9 @@ def command(plan: str, graph: str, machine_name: str | None, as_json: bool) -> N
     except StowageError as error:
         raise StowageError(f"{error} (the order is: explain PLAN GRAPH)") from error
     if made.graph != graphs.fingerprint(captured):
-        raise StowageError(f"{plan} is not for {captured.name}: give the graph that it was made for")
+        raise StowageError(
+            f"{plan} is not for {captured.name}: give the graph that it was made for, with the --device of its plan"
+        )
     try:
         device = machine(machine_name or made.machine)
     except StowageError as error:

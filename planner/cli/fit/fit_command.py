@@ -7,7 +7,7 @@ import re
 import click
 
 from planner.cli.fit.fit_output import facts_of, rows_of
-from planner.cli.output import examples, json_option, show
+from planner.cli.output import examples, json_option, machine_device_option, show, words_of
 from planner.errors import StowageError
 from planner.progress import reporting
 
@@ -15,7 +15,7 @@ _EPILOG = examples(
     "python -m planner fit gpt --machine h100 --over batch=1..64",
     "python -m planner fit gpt:layers=24,hidden=2048,heads=16,sequence=1024 --machine h100 --over batch=1..32",
     "python -m planner fit mlp:layers=2,hidden=16384 --machine laptop --over batch=1000..60000 --json",
-    "python -m planner fit path/to/file.py:function --machine h200 --over batch=1..",
+    "python -m planner fit path/to/file.py:function --machine h200 --over batch=1.. --slower 5%,20%",
 )
 
 # Python makes no number of more than 4300 digits
@@ -36,19 +36,21 @@ _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\d{1,4000})\s*\.\.\s*(\d{1,4000})?\
     help="The argument to vary, its first and its last value: batch=1..64, or batch=1.. for no last one.",
 )
 @click.option(
-    "--device",
-    "captured_for",
-    default=None,
-    help="Whose ops the step is captured with: cpu, or cuda for those of a GPU, which need not be there; by default "
-    "those of the machine.",
+    "--slower",
+    "shares",
+    default="10%,50%",
+    show_default=True,
+    help="How much slower than with infinite memory a step may be; there is an answer for each.",
 )
+@machine_device_option
 @json_option
-def command(model: str, machine_name: str, over: str, captured_for: str | None, as_json: bool) -> None:
+def command(model: str, machine_name: str, over: str, shares: str, captured_for: str | None, as_json: bool) -> None:
     """Find the largest batch, sequence or other size of MODEL that fits on a machine; no GPU is needed.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), of which one whole number is varied, or
     path/to/file.py:function, where the function takes that argument and returns a planner.TrainStep or
-    planner.InferenceStep.
+    planner.InferenceStep. With a default, as in `def function(batch=8):`, it serves the other commands too, which call
+    it without arguments.
 
     Without a last value, the first one is doubled until a value does not fit, up to which all are asked about; if the
     step itself fails at one, as beyond the positions of a language model, up to the last that works. Op times come from
@@ -69,7 +71,8 @@ def command(model: str, machine_name: str, over: str, captured_for: str | None, 
                    memory, the time of its step, how much slower that is, and
                    pinned host memory
       10% slower, 50% slower
-                   the largest that is at most so much slower
+                   the largest that is at most so much slower; --slower asks
+                   for other shares
       at all       the largest that a plan was found for
       tried        how many values were tried, and how many of them were
                    predicted and not captured
@@ -91,15 +94,17 @@ def command(model: str, machine_name: str, over: str, captured_for: str | None, 
                    falls where the value grows
     """
     from planner import zoo
-    from planner.fit import StillFitsError, fit
-    from planner.profile import machine
+    from planner.fit import StillFitsError, check_kind, fit
+    from planner.profile import kind_of_measured, machine
 
     name, values = _range(over)
+    slower = words_of("--slower", shares)
+    check_kind(machine_name, kind_of_measured(machine_name) or "")  # before anything is measured
     with reporting(True) as report:
         report(0.0, "loading the model")
         make_step, device = zoo.step_maker(model), machine(machine_name, progress=report)
         try:
-            found = fit(make_step, device, {name: values}, device=captured_for, progress=report)
+            found = fit(make_step, device, {name: values}, device=captured_for, slower=slower, progress=report)
         except StillFitsError as error:
             raise StillFitsError(name, error.value, f"--over {name}={values[0]}..{64 * values[0]}") from error
     step = _in_full(model, name)

@@ -19,7 +19,9 @@ _SHOWN = 0.0005
 
 def facts_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
     """The facts by their names in JSON."""
-    slower = {_percent(share): asdict(answer) for share, answer in found.slower.items()}
+    from planner.fit import share_text
+
+    slower = {share_text(share): asdict(answer) for share, answer in found.slower.items()}
     about = {"step": step, "memory_bytes": machine.device.memory_bytes, "host_memory_bytes": machine.host_memory_bytes}
     asked = {"first": found.asked[0], "last": found.asked[-1]}
     stopped = {"stopped_by_model": found.stopped_by_model}
@@ -34,7 +36,7 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         step: what was asked about, with all settings.
         machine: the machine.
     """
-    from planner.fit import remarks, why_none
+    from planner.fit import remarks, share_text, why_none
 
     values = found.asked
     tried = {needs.value: needs for needs in found.tried}
@@ -57,7 +59,7 @@ def rows_of(found: Fit, step: str, machine: Machine) -> dict[str, Any]:
         "reserved": ", ".join(reserved) or "nothing",
         "unswapped": row(found.unswapped, unswapped=True),
         "full speed": row(found.full_speed),
-        **{f"{_percent(share)} slower": row(answer) for share, answer in found.slower.items()},
+        **{f"{share_text(share)} slower": row(answer) for share, answer in found.slower.items()},
         "at all": row(found.at_all),
         "tried": f"{len(tried)} of {len(values):,} values{_predicted(found)}",
         **({"fails": failures} if failures else {}),
@@ -90,7 +92,3 @@ def _predicted(found: Fit) -> str:
     """How many values were tried by a predicted graph alone."""
     count = sum(not needs.captured for needs in found.tried)
     return f", {count} of them predicted" if count else ""
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:g}%"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import device_option, examples, json_option, show, show_paragraph, show_table
+from planner.cli.output import examples, json_option, machine_device_option, show, show_paragraph, show_table
 from planner.progress import reporting
 from planner.units import format_bytes
 
@@ -27,16 +27,16 @@ _EPILOG = examples(
 @click.option("--machine", "machine_name", required=True, help="See `planner machines`.")
 @click.option(
     "--budget",
-    help="Memory for the step, beside what a process takes: 6GiB, or 50% of what it takes unswapped; without it, all "
-    "that the machine's device has.",
+    help="Memory for the step, beside what a process takes: 6GiB, or 50% of what it takes unswapped, as `planner swap` "
+    "has it; without it, all that the machine's device has.",
 )
-@device_option
+@machine_device_option
 @json_option
-def command(model: str, machine_name: str, budget: str | None, captured_for: str, as_json: bool) -> None:
+def command(model: str, machine_name: str, budget: str | None, captured_for: str | None, as_json: bool) -> None:
     """Say what other ways to make the step of MODEL need: batch, optimizer, precision, checkpointing, plans.
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
-    returns a planner.TrainStep or planner.InferenceStep.
+    takes no arguments, or has defaults for them, and returns a planner.TrainStep or planner.InferenceStep.
 
     Peaks are those of the captured order with nothing swapped, and times come from a roofline. Rows per second are of
     the batch, along dimension 0. Numbers are those of the step as given, bit for bit, or up to rounding, or changed.

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.output import examples, json_option, show, show_table
+from planner.cli.output import (
+    device_option,
+    examples,
+    json_option,
+    ops_text,
+    show,
+    show_paragraph,
+    show_table,
+    words_of,
+)
 from planner.cli.waiting import stopped_by_interrupt
-from planner.errors import StowageError
 from planner.plan import recompute_seconds
 from planner.progress import reporting
 from planner.units import format_bytes, format_percent, format_seconds
@@ -43,30 +51,39 @@ _EPILOG = examples(
     help="Time limit of each search; there is one for each method and budget.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For random choices of the searches.")
+@device_option
 @json_option
 def command(
-    model: str, machine_name: str, budgets: str | None, methods: str, seconds: float, seed: int, as_json: bool
+    model: str,
+    machine_name: str,
+    captured_for: str,
+    budgets: str | None,
+    methods: str,
+    seconds: float,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Plan the step of MODEL inside several memory budgets: what does more memory buy?
 
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
-    returns a planner.TrainStep or planner.InferenceStep.
+    takes no arguments, or has defaults for them, and returns a planner.TrainStep or planner.InferenceStep.
 
     A row is a budget, a column a method, with the time of the best plan and the share of the speed with infinite memory
     that it reaches; - where the method has no plan, ? where Ctrl-C came before it was tried. On `cpu` and `auto`, ops
     are measured here; on presets their times come from a roofline. Ctrl-C ends it with the points so far.
     """
     from planner import zoo
+    from planner.machine import approximation
     from planner.profile import machine, prepare
     from planner.swap import check_choice, peak_of, sweep
 
-    names = _words("--methods", methods)
+    names = words_of("--methods", methods)
     for name in names:
         check_choice(name, seed)
-    amounts = None if budgets is None else _words("--budgets", budgets)
+    amounts = None if budgets is None else words_of("--budgets", budgets)
     device, step = machine(machine_name), zoo.load(model)
     with reporting(True) as report, stopped_by_interrupt() as stop:
-        ready = prepare(step, device, progress=report.part(0.0, 0.1))
+        ready = prepare(step, device, captured_for=captured_for, progress=report.part(0.0, 0.1))
         found, complete = {}, set[str]()
         for done, name in enumerate(names):
             part = report.part(0.1 + 0.9 * done / len(names), 0.1 + 0.9 * (done + 1) / len(names), name)
@@ -82,22 +99,20 @@ def command(
         show(
             {
                 "name": ready.graph.name, "machine": device.name, "step_peak_bytes": peak_of(ready.graph,
-                device.device.alignment), "stopped": stop.requested, "points": points,
+                device.device.alignment), "approximate": approximation(ready.graph, device),
+                "stopped": stop.requested, "points": points,
             },
             True,
         )  # fmt: skip
     else:
+        show_paragraph(f"ops: {ops_text(ready.graph, device)}")
+        click.echo()
         show_table(["budget", *names], _rows(found, complete))
+        if caution := approximation(ready.graph, device):
+            click.echo()
+            show_paragraph(f"Approximate: {caution}")
     if stop.requested:
         print("stopped: these are the points so far", file=sys.stderr)
-
-
-def _words(option: str, text: str) -> list[str]:
-    """The words between commas, each once."""
-    words = list(dict.fromkeys(word.strip() for word in text.split(",")))
-    if not all(words):
-        raise StowageError(f"{option} {text!r} has an empty word; separate words by single commas")
-    return words
 
 
 def _facts(point: BudgetPoint) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from planner.cancel import CancelToken
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph
 from planner.machine import Machine, mesh_levels, usable_bytes
 from planner.memory import parse_budget, step_peak
@@ -33,7 +33,7 @@ def check_inputs(
         StowageError: one of them is not what it should be.
     """
     if not isinstance(graph, Graph):
-        raise StowageError(f"a partition is of a graph, not a {type(graph).__name__}; pass planner.capture(step)")
+        raise StowageError(f"a partition is of a graph, not {given_type(graph)}; pass planner.capture(step)")
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise StowageError(f"workers must be a whole number, at least 1, got {workers!r}")
     if workers > MOST_WORKERS:
@@ -56,7 +56,7 @@ def check_pin_form(pins: Pins) -> None:
         StowageError: it is not.
     """
     if not isinstance(pins, Mapping):
-        raise StowageError(f'pins are given by name, as in {{"layers.0.weight": 0}}, not as a {type(pins).__name__}')
+        raise StowageError(f'pins are given by name, as in {{"layers.0.weight": 0}}, not as {given_type(pins)}')
     for name, value in pins.items():
         levels = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
         named = isinstance(name, str) and (levels is value or value is not None)

@@ -42,7 +42,7 @@ def stored_bytes(plan: PartitionPlan, graph: Graph, worker: int, kinds: Iterable
     if plan.fingerprint != graph_fingerprint(graph):
         raise StowageError(
             f"the partition plan is for another graph than {graph.name}: search for one with this model, batch and "
-            "optimizer"
+            f'optimizer, captured for device="{graph.device}"'
         )
     wanted = None if kinds is None else frozenset(kinds)
     place = plan.place(worker)

@@ -44,7 +44,7 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
     if plan.fingerprint != fingerprint(graph):
         raise StowageError(
             f"the partition plan is for another graph than {graph.name}: search for one with this model, batch and "
-            "optimizer"
+            f'optimizer, captured for device="{graph.device}"'
         )
     effects = graph.program.effects
     if graph.program.readings.calls or (effects is not None and not effects.constant):

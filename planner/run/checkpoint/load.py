@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata
 from torch.distributed.checkpoint.state_dict_loader import load
 
 from planner.cancel import CancelToken, uninterrupted
-from planner.errors import StowageError, first_line
+from planner.errors import StowageError, first_line, given_type
 from planner.global_state_lock import global_state_lock
 from planner.guards import undisturbed
 from planner.run.checkpoint import names
@@ -50,7 +50,7 @@ def load_checkpoint(step: Step, folder: str | os.PathLike[str]) -> int:
             step is being run.
     """
     if not isinstance(step, Step):
-        raise StowageError(f"a {type(step).__name__} has no state to load into: give a TrainStep or an InferenceStep")
+        raise StowageError(f"{given_type(step)} has no state to load into: give a TrainStep or an InferenceStep")
     owned, stop = OwnershipLock(step, CancelToken()), CancelToken()
     for other in owned.make(stop):
         other.ended.wait()

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import torch
 
+from planner.errors import named_type
+
 _FACTS = ("shape", "strides", "dtype", "device", "layout", "requires_grad", "lazily")
 
 
@@ -67,10 +69,10 @@ def _typed(token: Any) -> str:
     if kind == "as":
         return f"the same object as {token[1]}"
     if kind == "tensor":
-        return "a tensor" if token[1] is torch.Tensor else f"a {token[1].__name__}"
+        return "a tensor" if token[1] is torch.Tensor else named_type(token[1])
     if isinstance(token, tuple) and isinstance(token[1], int):
-        return f"a {kind.__name__} of {token[1]} values"
+        return f"{named_type(kind)} of {token[1]} values"
     if isinstance(token, tuple):
         labels = [label[-1] if isinstance(label, tuple) else label for _, label in token[1]]
-        return f"a {kind.__name__} with {', '.join(map(str, labels[:8])) or 'nothing'}{', ...' if labels[8:] else ''}"
-    return "None" if kind is type(None) else f"a {kind.__name__}"
+        return f"{named_type(kind)} with {', '.join(map(str, labels[:8])) or 'nothing'}{', ...' if labels[8:] else ''}"
+    return named_type(kind)

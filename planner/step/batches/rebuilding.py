@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.step.batches.opening import ObjectPart, assembled, fill, mutable, shell
 from planner.step.batches.tree import Node, Tree
 
@@ -80,5 +80,5 @@ class _Builder:
 
 def _refusal(node: Node, why: str) -> StowageError:
     return StowageError(
-        f"{node.name} is a {type(node.value).__name__}, which {why}: hand over a dict of its tensors instead"
+        f"{node.name} is {given_type(node.value)}, which {why}: hand over a dict of its tensors instead"
     )

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.step.batches.hidden_tensors import holds_tensor
 from planner.step.batches.opening import ObjectPart, can_open, mutable, parts, transparent
 from planner.step.batches.plain_value_keys import ATOMS, comparable, is_flat_sequence, value_key
@@ -191,7 +191,7 @@ def _is_plain_leaf(value: Any, kind: type, name: str) -> bool:
 
 
 def _refusal(name: str, value: Any, why: str) -> StowageError:
-    return StowageError(f"{name} is a {type(value).__name__}, which {why}: {_ADVICE} instead")
+    return StowageError(f"{name} is {given_type(value)}, which {why}: {_ADVICE} instead")
 
 
 def _label(part: ObjectPart, name: str) -> Any:

@@ -8,7 +8,7 @@ from math import fsum
 import numpy as np
 
 from planner.graph import Graph
-from planner.machine import Machine
+from planner.machine import Machine, approximation
 from planner.plan import PlanIndex, SwapPlan, WaitShare, compute_waits, own_graph
 from planner.progress import Progress, ShowProgress, reporting
 from planner.swap.explain.bottleneck import bottleneck_of
@@ -70,6 +70,7 @@ def _explained(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds,
         stall_seconds=fsum(wait.seconds for wait in waits), waits=waits,
         stalls_by_storage=_by_storage(waits, graph), stalls_by_op=_by_op(waits, plan, graph),
         limit=bottleneck_of(plan, timeline, sizes, link), decisions=swap_decisions(index, timeline, link, why),
+        approximate=approximation(graph, machine),
     )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ class Explanation:
         stalls_by_storage, stalls_by_op: the waits summed up, the longest first; each adds up to `stall_seconds`.
         limit: what limits the step, and how busy the link is.
         decisions: the decision on every storage and why, the largest first.
+        approximate: in what a plan made on the machine itself may differ, in a sentence; empty where in nothing.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Explanation:
     stalls_by_op: tuple[OpStall, ...]
     limit: StepBottleneck
     decisions: tuple[SwapDecision, ...]
+    approximate: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """All of it as dictionaries, lists, numbers and text; the JSON calls decisions `fates`."""
@@ -102,7 +104,9 @@ class Explanation:
 
 def _text_of(explanation: Explanation) -> str:
     """The explanation in paragraphs, each list cut after its largest entries."""
-    return "\n\n".join([_step(explanation), _peak(explanation), _stalls(explanation), _decisions_text(explanation)])
+    caution = [f"Approximate: {explanation.approximate}"] if explanation.approximate else []
+    parts = [_step(explanation), _peak(explanation), _stalls(explanation), _decisions_text(explanation)]
+    return "\n\n".join([*parts, *caution])
 
 
 def _step(explanation: Explanation) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.cancel import CancelToken
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph
 from planner.machine import Machine
 from planner.memory import is_step_peak_known, parse_budget, step_peak
@@ -28,7 +28,7 @@ def get_op_seconds(
             impossible.
     """
     if not isinstance(graph, Graph):
-        raise StowageError(f"swaps are planned for a graph, not a {type(graph).__name__}; pass planner.capture(step)")
+        raise StowageError(f"swaps are planned for a graph, not {given_type(graph)}; pass planner.capture(step)")
     if not isinstance(machine, Machine):
         raise StowageError(f'{machine!r} is not a machine; pass planner.machine("v100-16gb"), for example')
     parse_budget(budget, _HUGE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.machine import PRESETS, Machine
 from planner.profile import machine
 from widgets.messages import label_of
@@ -54,7 +54,7 @@ def check(asked: str | Machine | None) -> None:
         StowageError: there is no machine of that name.
     """
     if asked is not None and not isinstance(asked, str | Machine):
-        raise StowageError(f"a {type(asked).__name__} is no machine; give a name such as {_USUAL!r}, or a Machine")
+        raise StowageError(f"{given_type(asked)} is no machine; give a name such as {_USUAL!r}, or a Machine")
     if isinstance(asked, str) and asked not in {"auto", "cpu"}:
         machine(asked)
 

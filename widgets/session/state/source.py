@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.errors import StowageError
+from planner.errors import StowageError, given_type
 from planner.graph import Graph
 from planner.partition import PartitionPlan
 from planner.plan import SwapPlan
@@ -59,8 +59,7 @@ def read_source(given: Any) -> Source:
             "partition); a view looks for its own: give it the step or the graph"
         )
     raise StowageError(
-        f"a {type(given).__name__} cannot be shown: give a TrainStep, an InferenceStep, a graph, or the pair "
-        "(graph, plan)"
+        f"{given_type(given)} cannot be shown: give a TrainStep, an InferenceStep, a graph, or the pair (graph, plan)"
     )
 
 
