@@ -157,11 +157,28 @@ def test_what_differentiates_a_norm_twice_is_refused() -> None:
         capture(step, device="cuda", progress=False)
 
 
-def test_half_a_transformer_is_split_over_workers() -> None:
-    graph = capture(attended(HALF), device="cuda", progress=False)
-    assert FLASH in operators(graph)
+@pytest.mark.parametrize(
+    ("dtype", "options", "kernel", "is_split"),
+    [
+        (HALF, {}, FLASH, True),
+        (None, {"masked": True}, EFFICIENT, True),
+        (HALF, {"dropout_p": 0.1}, FLASH, False),  # what it drops depends on where it is in the whole
+        (None, {"dropout_p": 0.1}, EFFICIENT, False),
+    ],
+)
+def test_attention_is_split_over_workers_unless_it_drops(
+    dtype: torch.dtype | None, options: Any, kernel: str, is_split: bool
+) -> None:
+    graph = capture(attended(dtype, **options), device="cuda", progress=False)
     parts = planner.search_partition(graph, 2).wait(seconds=20, progress=False)
-    assert planner.partition.worker_graph(parts, graph, 1, progress=False).ops
+    found = {parts.ops[op.id][0] is not None for op in graph.ops if op.target.startswith(kernel)}
+    assert found == {is_split}
+    worker = planner.partition.worker_graph(parts, graph, 1, progress=False)
+    for op in worker.ops:
+        if op.target == f"{EFFICIENT}.default" and "masked" in options:  # the kernel reads rows that are aligned alone
+            *rows, column = worker.tensors[op.inputs[3]].strides
+            assert column == 1
+            assert all(stride % 8 == 0 for stride in rows)
 
 
 def test_norms_and_dropout_are_one_kernel() -> None:
