@@ -210,6 +210,31 @@ def test_the_autocast_of_a_gpu_is_not_switched_off_in_a_step(make: Any) -> None:
         assert not make()._enabled
 
 
+def test_a_step_that_asks_for_the_autocast_of_a_gpu_is_captured_once_and_sees_it_only_there() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        y = model(x)
+        return (y.exp() if torch.is_autocast_enabled("cuda") else y).square().mean()
+
+    step = TrainStep(lambda: nn.Linear(16, 16), lambda: torch.randn(8, 16), loss=loss, autocast=HALF)
+    there = capture(step, device="cuda", progress=False)
+    assert "aten.exp" in operators(there)
+    assert capture(step, device="cuda", progress=False) is there
+    assert "aten.exp" not in operators(capture(step, progress=False))
+    assert not torch.is_autocast_enabled("cuda")
+
+
+@pytest.mark.parametrize("dtype", [None, HALF])
+def test_the_cell_of_an_lstm_is_one_kernel_that_keeps_its_gates(dtype: torch.dtype | None) -> None:
+    step = TrainStep(
+        lambda: nn.LSTMCell(16, 24), lambda: torch.randn(8, 16), loss=lambda model, x: model(x)[0].square().mean(),
+        autocast=dtype,
+    )  # fmt: skip
+    graph = capture(step, device="cuda", progress=False)
+    [cell] = [op for op in graph.ops if op.target == "aten._thnn_fused_lstm_cell.default"]
+    assert graph.tensors[cell.outputs[2]].shape == (8, 4 * 24)
+    assert "aten._thnn_fused_lstm_cell_backward_impl" in operators(graph)
+
+
 @pytest.mark.parametrize(
     "compute", [lambda model, x: model(x) + torch.arange(16, device="cuda"), lambda model, x: model(x.to("cuda"))]
 )
