@@ -235,6 +235,18 @@ def test_the_cell_of_an_lstm_is_one_kernel_that_keeps_its_gates(dtype: torch.dty
     assert "aten._thnn_fused_lstm_cell_backward_impl" in operators(graph)
 
 
+def test_an_lstm_under_autocast_is_refused_with_what_to_write() -> None:
+    def step(layer: type[nn.Module]) -> TrainStep:
+        return TrainStep(
+            lambda: layer(16, 24), lambda: torch.randn(5, 8, 16), loss=lambda model, x: model(x)[0].square().mean(),
+            autocast=HALF,
+        )  # fmt: skip
+
+    with pytest.raises(StowageError, match=r"nn\.LSTM under autocast .*: make it of nn\.LSTMCell"):
+        capture(step(nn.LSTM), device="cuda", progress=False)
+    assert capture(step(nn.GRU), device="cuda", progress=False).ops
+
+
 @pytest.mark.parametrize(
     "compute", [lambda model, x: model(x) + torch.arange(16, device="cuda"), lambda model, x: model(x.to("cuda"))]
 )

@@ -12,6 +12,7 @@ from torch.nn import functional
 from planner import torch_private as private
 from planner.capture.composites.cuda_attention import attention
 from planner.capture.composites.cuda_autocast import single
+from planner.errors import StowageError
 
 _ATEN = torch.ops.aten
 
@@ -77,9 +78,20 @@ def _lstm_cell(
     return _ATEN._thnn_fused_lstm_cell.default(*gates, cell, b_ih, b_hh)[:2]
 
 
+def _lstm(go_on: private.Continuation, *args: Any) -> Any:
+    """Refuse it under autocast: oneDNN, which has it for the CPU, need not have it in half precision."""
+    if private.autocast_enabled():
+        raise StowageError(
+            "nn.LSTM under autocast cannot be captured without a GPU: make it of nn.LSTMCell, or capture it without "
+            "autocast"
+        )
+    return go_on(*args)
+
+
 #: By operator, a function that takes one to continue without it, and the operator's arguments.
 ON_CUDA: dict[private.OpOverload, Callable[..., Any]] = {
     _ATEN.dropout.default: _dropout,
+    _ATEN.lstm.input: _lstm,
     _ATEN.lstm_cell.default: _lstm_cell,
     _ATEN.rms_norm.default: _rms_norm,
     _ATEN.scaled_dot_product_attention.default: attention,
