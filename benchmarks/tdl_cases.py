@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from gpu_kernels import GPU_KERNELS
 from torch import Tensor
 
 from planner.partition.verify import KernelCall
@@ -22,10 +23,10 @@ def calls() -> Iterator[KernelCall]:
     torch.manual_seed(0)
     for family in (
         pointwise, creation, products, convolutions, normalizations, softmaxes, losses, embeddings, pools, reductions,
-        joins, attentions, indexings,
+        joins, attentions, gpu_attentions, dropouts, indexings,
     ):  # fmt: skip
         for target, args, kwargs in family():
-            yield KernelCall(f"aten.{target}", args, kwargs, FIXED.get(target, ()))
+            yield KernelCall(f"aten.{target}", args, kwargs, FIXED.get(target, ()), GPU_KERNELS.get(target))
 
 
 def normal(*shape: int) -> Tensor:
@@ -227,6 +228,17 @@ def normalizations() -> Iterator[Arguments]:
                 normal(*shape), x, size, mean, rstd, weight, bias, mask
             ), {}  # fmt: skip
 
+    for shape, last in (((5, 3, 7), 1), ((4, 3, 5), 2), ((7,), 1)):
+        x, size = normal(*shape), shape[-last:]
+        for weight in (normal(*size), None):
+            for eps in (0.1, None):
+                yield "_fused_rms_norm.default", (x, size, weight, eps), {}
+            _, rstd = torch.ops.aten._fused_rms_norm(x, size, weight, 0.1)
+            for mask in ((True, weight is not None), (True, False)):
+                yield "_fused_rms_norm_backward.default", (normal(*shape), x, size, rstd, weight, mask), {}
+    x, weight = normal(5, 3, 7).bfloat16(), normal(7).bfloat16()
+    yield "_fused_rms_norm.default", (x, (7,), weight, None), {}
+
 
 def softmaxes() -> Iterator[Arguments]:
     hidden = normal(4, 6)
@@ -344,6 +356,36 @@ def attentions() -> Iterator[Arguments]:
             y, lse = getattr(torch.ops.aten, name).default(q, k, v, 0.0, causal, **settings)
             yield f"{name}.default", (q, k, v, 0.0, causal), settings
             yield f"{name}_backward.default", (torch.randn_like(y), q, k, v, y, lse, 0.0, causal), settings
+
+
+def gpu_attentions() -> Iterator[Arguments]:
+    prefix, backward = "_scaled_dot_product", "backward.default"
+    for heads, shared, rows, columns, causal in ((4, 4, 5, 6, False), (4, 2, 6, 6, True), (3, 1, 4, 7, False)):
+        q, k, v = normal(3, heads, rows, 8), normal(3, shared, columns, 8), normal(3, shared, columns, 8)
+        made = GPU_KERNELS[f"{prefix}_flash_attention.default"](q, k, v, 0.0, causal, scale=0.3)
+        yield f"{prefix}_flash_attention.default", (q, k, v, 0.0, causal), {"scale": 0.3}
+        arguments = (normal(*q.shape), q, k, v, *made[:6], 0.0, causal, *made[6:8])
+        yield f"{prefix}_flash_attention_{backward}", arguments, {"scale": 0.3}
+    biases = (5, 6, normal(3, 4, 5, 6), False), (3, 16, normal(3, 4, 3, 16), False)
+    for rows, columns, bias, causal in ((5, 6, None, False), (6, 6, None, True), (32, 6, None, False), *biases):
+        q, k, v = normal(3, 4, rows, 8), normal(3, 4, columns, 8), normal(3, 4, columns, 5)
+        for name in ("efficient", "cudnn"):
+            forward = f"{prefix}_{name}_attention.default"
+            for kept in (True, False):
+                yield forward, (q, k, v, bias, kept, 0.0, causal), {}
+            made = GPU_KERNELS[forward](q, k, v, bias, True, 0.0, causal)
+            grad = torch.randn_like(made[0])
+            if name == "cudnn":
+                arguments = (grad, q, k, v, *made[:2], *made[6:8], bias, None, None, rows, columns, 0.0, causal)
+                yield f"{prefix}_cudnn_attention_{backward}", arguments, {}
+                continue
+            for mask in ((True, True, True, bias is not None and columns == 16), (True, False, True, False)):
+                arguments = (grad, q, k, v, bias, *made, 0.0, mask, causal)
+                yield f"{prefix}_efficient_attention_{backward}", arguments, {}
+
+
+def dropouts() -> Iterator[Arguments]:
+    yield "native_dropout_backward.default", (normal(5, 7), whole(2, 5, 7).bool(), 1.5), {}
 
 
 def indexings() -> Iterator[Arguments]:

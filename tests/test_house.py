@@ -57,7 +57,7 @@ WIDGETS = {
 }
 ROOMS = [(package, room) for package, rooms in (("planner", PLANNER), ("widgets", WIDGETS)) for room in rooms]
 #: Folders with a file for each plot, model or family of operators, which may be many.
-ONE_FILE_EACH = {"planner/partition/ops", "planner/zoo", "widgets/figures", "widgets/info"}
+ONE_FILE_EACH = {"planner/zoo", "widgets/figures", "widgets/info"}
 MOST_FILES = 12
 VIEWS = {"widgets", "plotly", "ipywidgets", "anywidget", "IPython", "graphviz"}
 

@@ -14,11 +14,17 @@ from planner import torch_private as private
 from planner.graph import Graph, Op
 from planner.partition.attributes import read_arguments
 from planner.partition.ops import Describer, describe, described, describer_of, unknown
-from planner.partition.strategy import State, Strategy, input_bytes, needs, stage_bytes, strategies
+from planner.partition.strategy import Replicated, State, Strategy, input_bytes, needs, stage_bytes, strategies
 from planner.partition.tdl import Description, Operand, Region
 
 #: What was found for a graph last, and what described its operators then.
 _FOUND: WeakKeyDictionary[Graph, tuple[dict[str, Describer | None], tuple[SplittableOp, ...]]] = WeakKeyDictionary()
+
+#: By operator, its results that are tensors: the others are numbers, or made of sequences of several lengths only.
+_DENSE_RESULTS = {
+    "aten._scaled_dot_product_flash_attention.default": (0, 1, 6, 7, 8),
+    "aten._scaled_dot_product_cudnn_attention.default": (0, 1, 6, 7),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +64,9 @@ class SplittableOp:
         return not self.description.unknown
 
     def output_states(self, strategy: Strategy) -> tuple[State, ...]:
-        """How the op's outputs are spread afterwards, in the order of `Op.outputs`."""
+        """How the op's outputs are spread afterwards, in their order; whole if they have no elements."""
         states = (strategy.outputs[number] for number in self.outputs)
-        return tuple(state for state in states if state is not None)
+        return tuple(Replicated() if state is None else state for state in states)
 
     def needs(self, strategy: Strategy, workers: int, worker: int) -> tuple[Region | None, ...]:
         """What a worker needs of every input, exactly, halos included; None for nothing of it."""
@@ -130,9 +136,12 @@ def _result_places(op: Op, args: Sequence[Any]) -> tuple[int, ...] | None:
         overload = getattr(overload, part)
     signature = private.schema(overload)
     for number, argument in enumerate(signature.arguments):
-        if argument.name == "output_mask":
+        if argument.name in ("output_mask", "grad_input_mask"):
             wanted = tuple(place for place, flag in enumerate(args[number]) if flag)
             return wanted if len(wanted) == len(op.outputs) else None
+    if op.target in _DENSE_RESULTS:
+        made = _DENSE_RESULTS[op.target]
+        return made if len(made) == len(op.outputs) else None
     count = len(signature.returns)
     if not signature.is_mutable:  # then what it updates without declaring it follows what it returns
         updated = private.mutated_arguments(overload, args)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._ops import OpOverload
+from torch.amp import autocast_mode
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._python_dispatch import _disable_current_modes as no_modes
 
@@ -34,6 +35,8 @@ __all__ = [
 
 #: The types of device that steps are captured for, each with an autocast of its own.
 _DEVICES = ("cpu", "cuda")
+#: As PyTorch has them: a capture for a device that is absent puts others in their place.
+_is_autocast_enabled, _autocast_dtype = torch.is_autocast_enabled, torch.get_autocast_dtype
 _AUTOCASTS = (torch._C.DispatchKey.AutocastCPU, torch._C.DispatchKey.AutocastCUDA)
 
 
@@ -128,12 +131,12 @@ class Autocast(NamedTuple):
 
 def autocast_settings() -> tuple[Autocast, ...]:
     """This thread's autocast of each type of device that steps are captured for."""
-    return tuple(Autocast(torch.is_autocast_enabled(one), torch.get_autocast_dtype(one)) for one in _DEVICES)
+    return tuple(Autocast(_is_autocast_enabled(one), _autocast_dtype(one)) for one in _DEVICES)
 
 
 def autocast_enabled() -> bool:
     """Whether any autocast is enabled in this thread."""
-    return any(torch.is_autocast_enabled(one) for one in _DEVICES)
+    return any(_is_autocast_enabled(one) for one in _DEVICES)
 
 
 def below_autograd() -> AbstractContextManager[None]:
@@ -165,27 +168,43 @@ def autocast_as(settings: Sequence[Autocast], *, caching: bool | None = None) ->
 
 @contextmanager
 def autocasting_for(absent: str, present: str, mode: TorchDispatchMode) -> Iterator[None]:
-    """Let `torch.autocast` of an absent type of device, which does nothing, be that of another for a capture.
+    """Let autocast of an absent type of device, which does nothing, be that of another for a capture.
+
+    What the step asks about it is answered so too, also by `torch.amp.custom_fwd`.
 
     Args:
         absent, present: the types of device.
         mode: of the capture, which this thread makes.
     """
-    thread, made = get_ident(), torch.autocast.__init__
+    thread, made, cast = get_ident(), torch.autocast.__init__, autocast_mode._cast
+
+    def there(device_type: str) -> str:
+        return present if device_type == absent and in_capture(thread, mode) else device_type
 
     def make(
         self: torch.autocast, device_type: str, dtype: torch.dtype | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        if device_type == absent and in_capture(thread, mode):
-            device_type, dtype = present, dtype or torch.get_autocast_dtype(absent)
-        made(self, device_type, dtype, *args, **kwargs)
+        if there(device_type) != device_type:
+            dtype = dtype or _autocast_dtype(absent)
+        made(self, there(device_type), dtype, *args, **kwargs)
 
-    autocast: Any = torch.autocast
-    autocast.__init__ = make
-    try:
+    def enabled(device_type: str = "cuda") -> bool:  # which it is of if none is named
+        return _is_autocast_enabled(there(device_type))
+
+    def dtype_of(device_type: str) -> torch.dtype:
+        in_force = there(device_type)
+        return _autocast_dtype(in_force if _is_autocast_enabled(in_force) else device_type)
+
+    with ExitStack() as stack:
+        for owner, name, function in (
+            (torch.autocast, "__init__", make),
+            (torch, "is_autocast_enabled", enabled),
+            (torch, "get_autocast_dtype", dtype_of),
+            (autocast_mode, "_cast", lambda value, device_type, dtype: cast(value, there(device_type), dtype)),
+        ):
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, function)
         yield
-    finally:
-        autocast.__init__ = made
 
 
 def without_autocast() -> AbstractContextManager[None]:

@@ -157,11 +157,28 @@ def test_what_differentiates_a_norm_twice_is_refused() -> None:
         capture(step, device="cuda", progress=False)
 
 
-def test_half_a_transformer_is_split_over_workers() -> None:
-    graph = capture(attended(HALF), device="cuda", progress=False)
-    assert FLASH in operators(graph)
+@pytest.mark.parametrize(
+    ("dtype", "options", "kernel", "is_split"),
+    [
+        (HALF, {}, FLASH, True),
+        (None, {"masked": True}, EFFICIENT, True),
+        (HALF, {"dropout_p": 0.1}, FLASH, False),  # what it drops depends on where it is in the whole
+        (None, {"dropout_p": 0.1}, EFFICIENT, False),
+    ],
+)
+def test_attention_is_split_over_workers_unless_it_drops(
+    dtype: torch.dtype | None, options: Any, kernel: str, is_split: bool
+) -> None:
+    graph = capture(attended(dtype, **options), device="cuda", progress=False)
     parts = planner.search_partition(graph, 2).wait(seconds=20, progress=False)
-    assert planner.partition.worker_graph(parts, graph, 1, progress=False).ops
+    found = {parts.ops[op.id][0] is not None for op in graph.ops if op.target.startswith(kernel)}
+    assert found == {is_split}
+    worker = planner.partition.worker_graph(parts, graph, 1, progress=False)
+    for op in worker.ops:
+        if op.target == f"{EFFICIENT}.default" and "masked" in options:  # the kernel reads rows that are aligned alone
+            *rows, column = worker.tensors[op.inputs[3]].strides
+            assert column == 1
+            assert all(stride % 8 == 0 for stride in rows)
 
 
 def test_norms_and_dropout_are_one_kernel() -> None:
@@ -191,6 +208,43 @@ def test_the_autocast_of_a_gpu_is_not_switched_off_in_a_step(make: Any) -> None:
     assert graph.tensors[product.outputs[0]].dtype == "float16"
     with pytest.warns(UserWarning, match="CUDA is not available"):
         assert not make()._enabled
+
+
+def test_a_step_that_asks_for_the_autocast_of_a_gpu_is_captured_once_and_sees_it_only_there() -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        y = model(x)
+        return (y.exp() if torch.is_autocast_enabled("cuda") else y).square().mean()
+
+    step = TrainStep(lambda: nn.Linear(16, 16), lambda: torch.randn(8, 16), loss=loss, autocast=HALF)
+    there = capture(step, device="cuda", progress=False)
+    assert "aten.exp" in operators(there)
+    assert capture(step, device="cuda", progress=False) is there
+    assert "aten.exp" not in operators(capture(step, progress=False))
+    assert not torch.is_autocast_enabled("cuda")
+
+
+@pytest.mark.parametrize("dtype", [None, HALF])
+def test_the_cell_of_an_lstm_is_one_kernel_that_keeps_its_gates(dtype: torch.dtype | None) -> None:
+    step = TrainStep(
+        lambda: nn.LSTMCell(16, 24), lambda: torch.randn(8, 16), loss=lambda model, x: model(x)[0].square().mean(),
+        autocast=dtype,
+    )  # fmt: skip
+    graph = capture(step, device="cuda", progress=False)
+    [cell] = [op for op in graph.ops if op.target == "aten._thnn_fused_lstm_cell.default"]
+    assert graph.tensors[cell.outputs[2]].shape == (8, 4 * 24)
+    assert "aten._thnn_fused_lstm_cell_backward_impl" in operators(graph)
+
+
+def test_an_lstm_under_autocast_is_refused_with_what_to_write() -> None:
+    def step(layer: type[nn.Module]) -> TrainStep:
+        return TrainStep(
+            lambda: layer(16, 24), lambda: torch.randn(5, 8, 16), loss=lambda model, x: model(x)[0].square().mean(),
+            autocast=HALF,
+        )  # fmt: skip
+
+    with pytest.raises(StowageError, match=r"nn\.LSTM under autocast .*: make it of nn\.LSTMCell"):
+        capture(step(nn.LSTM), device="cuda", progress=False)
+    assert capture(step(nn.GRU), device="cuda", progress=False).ops
 
 
 @pytest.mark.parametrize(

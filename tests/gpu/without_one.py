@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import transformers
@@ -74,10 +75,59 @@ def _bert() -> Step:
     return language_model(lambda: transformers.BertForMaskedLM(config))
 
 
+class _Cells(nn.Module):
+    """Cells of which a step calls one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.LSTMCell(16, 12), nn.LSTMCell(12, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states: list[Any] = [None, None]
+        for one in x.unbind(1):
+            states[0] = self.first(one, states[0])
+            states[1] = self.second(states[0][0], states[1])
+        found: torch.Tensor = states[1][0]
+        return found
+
+
+class _Products(torch.autograd.Function):
+    """A function that asks for autocast, and is called with tensors of its dtype."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float16)
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        return gradient @ weight.mT, x.flatten(0, -2).mT @ gradient.flatten(0, -2)
+
+
+def _asking(dtype: torch.dtype | None) -> Step:
+    def loss(model: nn.Linear, x: torch.Tensor) -> torch.Tensor:
+        y = _Products.apply(model(x), model.weight)
+        if torch.is_autocast_enabled("cuda"):
+            y = y.to(torch.get_autocast_dtype("cuda")).tanh()
+        return y.float().square().mean()
+
+    return TrainStep(lambda: nn.Linear(16, 16), lambda: torch.randn(4, 8, 16), loss=loss, autocast=dtype)
+
+
+def _cells() -> Step:
+    return TrainStep(_Cells, lambda: torch.randn(4, 3, 16), loss=lambda model, x: model(x).square().mean())
+
+
 _MORE: dict[str, Callable[[], Step]] = {
     **{f"converted {name}": lambda dtype=dtype: _converted(dtype) for name, dtype in _AUTOCASTS.items()},
     **{f"normalised {name}": lambda dtype=dtype: _normalised(dtype) for name, dtype in _AUTOCASTS.items()},
     "BERT that drops attention": _bert,
+    "cells": _cells,
+    "a function that asks": lambda: _asking(None),
+    **{f"a function that asks {name}": lambda dtype=dtype: _asking(dtype) for name, dtype in _AUTOCASTS.items()},
 }
 #: They take kernels that the imitated GPU lacks, and that are made of others there.
 _WITHOUT_KERNEL = ("Llama", "fused attention")

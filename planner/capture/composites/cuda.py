@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from planner import torch_private as private
 from planner.capture.composites.cuda_attention import attention
 from planner.capture.composites.cuda_autocast import single
+from planner.errors import StowageError
 
 _ATEN = torch.ops.aten
 
@@ -61,9 +63,36 @@ class _RmsNorm(torch.autograd.Function):
         return of_source, None, of_weight, None
 
 
+def _lstm_cell(
+    go_on: private.Continuation, source: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
+    b_ih: Tensor | None = None, b_hh: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """Two products, and a kernel that keeps the gates; PyTorch does not know its results without a bias."""
+    if b_ih is None or b_hh is None:
+        return go_on(source, hx, w_ih, w_hh, b_ih, b_hh)
+    hidden, cell = hx
+    gates = functional.linear(source, w_ih), functional.linear(hidden, w_hh)
+    # autocast has converted the weights, once in a step; biases are small, and converted at every call
+    if private.autocast_enabled():
+        cell, b_ih, b_hh = (one.to(gates[0].dtype) for one in (cell, b_ih, b_hh))
+    return _ATEN._thnn_fused_lstm_cell.default(*gates, cell, b_ih, b_hh)[:2]
+
+
+def _lstm(go_on: private.Continuation, *args: Any) -> Any:
+    """Refuse it under autocast: oneDNN, which has it for the CPU, need not have it in half precision."""
+    if private.autocast_enabled():
+        raise StowageError(
+            "nn.LSTM under autocast cannot be captured without a GPU: make it of nn.LSTMCell, or capture it without "
+            "autocast"
+        )
+    return go_on(*args)
+
+
 #: By operator, a function that takes one to continue without it, and the operator's arguments.
 ON_CUDA: dict[private.OpOverload, Callable[..., Any]] = {
     _ATEN.dropout.default: _dropout,
+    _ATEN.lstm.input: _lstm,
+    _ATEN.lstm_cell.default: _lstm_cell,
     _ATEN.rms_norm.default: _rms_norm,
     _ATEN.scaled_dot_product_attention.default: attention,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,16 +21,19 @@ class KernelCall:
         args, kwargs: its arguments, with tensors of real values.
         fixed: tensors, by their order among the arguments, that must keep their values, because other values would
             be no valid input: places that max-pooling found, or ends of groups, which ascend.
+        kernel: what computes the same where the operator has no kernel for the tensors, such as one of a GPU alone.
     """
 
     def __init__(
-        self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, fixed: Sequence[int] = ()
-    ) -> None:
+        self, target: str, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, fixed: Sequence[int] = (),
+        kernel: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
         self.target = target
         self.fixed = frozenset(fixed)
         self._overload: Any = torch.ops
         for part in target.split("."):
             self._overload = getattr(self._overload, part)
+        self._kernel = kernel or self._overload
         leaves, self._spec = private.pytree.tree_flatten((tuple(args), dict(kwargs or {})))
         self.tensors: list[Tensor] = []
         self._leaves: list[Any] = []
@@ -54,8 +57,9 @@ class KernelCall:
         args, kwargs = private.pytree.tree_unflatten(
             [copies[leaf.number] if isinstance(leaf, _TensorPlace) else leaf for leaf in self._leaves], self._spec
         )
-        result = self._overload(*args, **kwargs)
+        result = self._kernel(*args, **kwargs)
         results = list(result) if isinstance(result, tuple | list) else [result]
+        results = [one if isinstance(one, Tensor) else None for one in results]
         for place in private.mutated_arguments(self._overload, args):
             changed = kwargs.get(place) if isinstance(place, str) else args[place]
             if isinstance(changed, Tensor) and all(changed is not result for result in results):

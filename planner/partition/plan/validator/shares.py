@@ -88,12 +88,14 @@ def _linear(op: SplittableOp, division: LinearDivision, whole: tuple[State, ...]
     sums = {description.inputs[place] for place in division.inputs}
     stages = {stage.operand: stage for stage in description.stages if stage.operand is not None}
     for number in op.outputs:
+        if description.shapes[number] is None:
+            continue
         formula = description.outputs.get(number)
         if formula is None or not is_linear(formula.value, sums, stages):
             places = ", ".join(str(place) for place in division.inputs)
             return OpShare(f"takes partial sums of input {places}, but output {number} is not linear in them")
     wants = tuple(_SUM if place in division.inputs else state for place, state in enumerate(whole))
-    return OpShare("", wants, (_SUM,) * len(op.outputs))
+    return OpShare("", wants, tuple(Replicated() if description.shapes[n] is None else _SUM for n in op.outputs))
 
 
 def _along_axis(op: SplittableOp, division: AxisDivision, workers: int) -> OpShare:
@@ -144,6 +146,9 @@ def _along_axis(op: SplittableOp, division: AxisDivision, workers: int) -> OpSha
             reduced.append((formula.target, prod(formula.shape)))
     if wrong := used_elsewhere(description, once, once_reads):
         return OpShare(f"divides index {axis.name}, but only one worker may use {wrong[0].name}, and all need it")
+    for number in op.outputs:
+        if description.shapes[number] is None:  # it has no elements
+            gives[number] = Replicated()
     if any(number not in gives for number in op.outputs):
         return OpShare(f"divides index {axis.name}, but an output has no formula")
     wants: list[State] = []

@@ -28,6 +28,12 @@ _PLAIN = frozenset({
     _ATEN.silu_backward.default, _ATEN.ones_like.default, _ATEN.zeros_like.default, _ATEN.full_like.default,
     _ATEN._scaled_dot_product_flash_attention_for_cpu.default,
     _ATEN._scaled_dot_product_flash_attention_for_cpu_backward.default,
+    _ATEN._scaled_dot_product_flash_attention.default, _ATEN._scaled_dot_product_flash_attention_backward.default,
+    _ATEN._scaled_dot_product_efficient_attention.default,
+    _ATEN._scaled_dot_product_efficient_attention_backward.default,
+    _ATEN._scaled_dot_product_cudnn_attention.default, _ATEN._scaled_dot_product_cudnn_attention_backward.default,
+    _ATEN.native_dropout_backward.default,
+    _ATEN._fused_rms_norm.default, _ATEN._fused_rms_norm_backward.default,
 })  # fmt: skip
 #: Kernels whose dimension of this argument must be whole.
 _ALONG = {_ATEN.cat.default: 1, _ATEN.stack.default: 1}

@@ -14,6 +14,7 @@ from planner.partition.op_strategies import SplittableOp
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
 from planner.partition.tdl import Range, Reduction, Variable, regions
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
+from planner.partition.workers.op_calls.aligned_rows import with_aligned_rows
 from planner.partition.workers.op_calls.divisions import Divided
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.op_calls.formula_calls import FormulaCalls
@@ -181,6 +182,7 @@ class OpCalls:
             elements = prod(self._graph.tensors[op.outputs[0]].shape)
             own = chunks(spread, self._calls.mesh, self._calls.place)
             target, args = local_range(op.name, target, args, elements, own)
+        args = with_aligned_rows(self._calls, target, args)
         kwargs = {name: _filled(value, divided.tensors) for name, value in call.kwargs.items()}
         self._fakes.check(op.name, target, args, kwargs, results)
         self._calls.add(target, args, *results, **kwargs)

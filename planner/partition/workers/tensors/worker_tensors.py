@@ -95,17 +95,18 @@ class WorkerTensors:
             StowageError: the worker cannot be brought such a part of it.
         """
         layout = self.layout(tensor)
-        repeated = {
-            state.dimension for state in states if isinstance(state, Split) and layout.strides[state.dimension] == 0
-        }  # the same elements again and again: every worker has all of them, and repeats them as often as it needs
+        repeated = {dimension for dimension, stride in enumerate(layout.strides) if stride == 0}
+        once = layout._replace(shape=tuple(1 if d in repeated else size for d, size in enumerate(layout.shape)))
+        # the same elements again and again: every worker has all of them, and repeats them as often as it needs
         apart = [None if isinstance(state, Split) and state.dimension in repeated else state for state in states]
-        found = self._fetch(tensor, layout, apart, where, ranges)
-        if not repeated:
+        found = self._fetch(tensor, once, apart, where, ranges)
+        if once == layout:
             return found
         rows = dense(0, layout.shape, layout.dtype)
         part = local_part(rows, chunks(self.spread_in(rows, states, where, ranges), self.mesh, self.place))
         assert part is not None
-        return found._replace(shape=part.shape)
+        strides = tuple(0 if dimension in repeated else stride for dimension, stride in enumerate(found.strides))
+        return found._replace(shape=part.shape, strides=strides)
 
     def _fetch(
         self, tensor: int, layout: Layout, states: Sequence[State | None], where: str, ranges: Collection[int]

@@ -1,4 +1,4 @@
-"""Batch and layer normalisation: statistics are stages, so that workers can combine them."""
+"""Batch, layer and RMS normalisation: statistics are stages, so that workers can combine them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import torch
+
 from planner.partition.ops.registry import describes, unknown
-from planner.partition.tdl import Description, Operand, Sum, apply, counted, indices
+from planner.partition.tdl import Description, Operand, Sum, apply, counted, indices, opaque
+
+#: What is added to a mean of squares if nothing is said of it.
+_SMALLEST = {name: torch.finfo(getattr(torch, name)).eps for name in ("float32", "float64")}
 
 
 @describes("native_batch_norm.default", "_native_batch_norm_legit_functional.default")
@@ -117,3 +122,44 @@ def layer_norm_backward(
         op.output(1)[j] = Sum(i, grad * normal)
     if output_mask[2]:
         op.output(2)[j] = Sum(i, grad)
+
+
+@describes("_fused_rms_norm.default")
+def rms_norm(
+    op: Description, input: Operand, normalized_shape: Sequence[int], weight: Operand | None, eps: Any
+) -> None:
+    """X / sqrt(mean of squares + eps) w over the last dimensions, and the reciprocal root."""
+    lead = len(input.shape) - len(normalized_shape)
+    i, j = counted("i", lead), counted("j", len(normalized_shape))
+    ones = (0,) * len(normalized_shape)
+    if eps is None and input.dtype not in _SMALLEST:  # which one the kernel takes is its own affair
+        rest = (slice(None),) * len(normalized_shape)
+        op.output(0)[*i, *j] = opaque(input[*i, *rest], *([] if weight is None else [weight[rest]]))
+        op.output(1)[*i, *ones] = opaque(input[*i, *rest])
+        return
+    square = op.stage("mean of squares", input.shape[:lead])
+    square[i] = Sum(j, input[*i, *j] * input[*i, *j]) / prod(normalized_shape)
+    scale = apply("rsqrt", square[i] + (_SMALLEST[input.dtype] if eps is None else eps))
+    value = input[*i, *j] * scale
+    op.output(0)[*i, *j] = value if weight is None else value * weight[j]
+    op.output(1)[*i, *ones] = scale
+
+
+@describes("_fused_rms_norm_backward.default")
+def rms_norm_backward(
+    op: Description, grad_out: Operand, input: Operand, normalized_shape: Sequence[int], rstd: Operand,
+    weight: Operand | None, output_mask: Sequence[bool],
+) -> None:  # fmt: skip
+    """The gradients with regard to x and w."""
+    lead = len(input.shape) - len(normalized_shape)
+    i, j = counted("i", lead), counted("j", len(normalized_shape))
+    ones = (0,) * len(normalized_shape)
+    grad = grad_out[*i, *j]
+    normal = input[*i, *j] * rstd[*i, *ones]
+    if output_mask[0]:
+        inner = grad if weight is None else grad * weight[j]
+        product = op.stage("gradient times x", input.shape[:lead])
+        product[i] = Sum(j, inner * normal)
+        op.output(0)[*i, *j] = (inner - normal * product[i] / prod(normalized_shape)) * rstd[*i, *ones]
+    if output_mask[1]:
+        op.output(1)[j] = Sum(i, grad * normal)

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from planner.partition.ops.broadcast import pair
-from planner.partition.ops.convolution import Window
+from planner.partition.ops.layers.convolution import Window
 from planner.partition.ops.registry import describes, unknown
 from planner.partition.tdl import (
     Affine,
