@@ -35,15 +35,16 @@ class Assessor:
         self._most = budget + machine.host_memory_bytes
         self._known: dict[int, Needs] = {}
         self._unswapped: dict[int, int] = {}
+        self._beyond_host: dict[int, bool] = {}  # of known sizes: whether only the host stops them
 
     def needs(self, value: int, *, captured: bool = False) -> Needs:
         """What a size needs; with `captured`, by its captured graph."""
         graph = self._graph(value, captured)
         if value not in self._known:
-            self._known[value] = self._assess(value, graph(), self._machine)
+            self._known[value], self._beyond_host[value] = self._assess(value, graph(), self._machine)
         return self._known[value]
 
-    def _assess(self, value: int, graph: Graph, machine: Machine, *, any_plan: bool = False) -> Needs:
+    def _assess(self, value: int, graph: Graph, machine: Machine, *, any_plan: bool = False) -> tuple[Needs, bool]:
         least = self.graphs.least_bytes(value) if machine is self._machine else 0
         return assess(
             value, graph, machine, self._budget, least, evaluations=self._evaluations, seed=self._seed,
@@ -54,8 +55,11 @@ class Assessor:
         """Whether a size without a plan has one if the host's memory has no end; its graph is captured."""
         if self.needs(value, captured=True).step_seconds is not None:
             return False
+        if self._beyond_host[value]:
+            return True
         machine = replace(self._machine, host_memory_bytes=_WITHOUT_END)
-        return self._assess(value, self.graphs.capture_of(value), machine, any_plan=True).step_seconds is not None
+        needs, _ = self._assess(value, self.graphs.capture_of(value), machine, any_plan=True)
+        return needs.step_seconds is not None
 
     def fits_unswapped(self, value: int, *, captured: bool = False) -> bool:
         """Whether a size fits with nothing swapped."""
@@ -75,7 +79,8 @@ class Assessor:
         """Whether a size has a plan; the first one that is found will do."""
         if self.cannot_fit(value):
             return False
-        return self._assess(value, self.graphs.graph_of(value), self._machine, any_plan=True).step_seconds is not None
+        needs, _ = self._assess(value, self.graphs.graph_of(value), self._machine, any_plan=True)
+        return needs.step_seconds is not None
 
     def place_before(self, values: Sequence[int], most: int) -> int:
         """The place of the last value, by bisection, that is not known to hold more than so many bytes; -1 if none."""

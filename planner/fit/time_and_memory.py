@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.cancel import CancelToken
 from planner.graph import Graph
 from planner.machine import Machine, op_seconds
-from planner.swap import BudgetTooSmallError, peak_of, search_swaps
+from planner.swap import BudgetTooSmallError, HostBudgetTooSmallError, peak_of, search_swaps
 
 #: A step is at full speed if it takes at most 1 % longer than with infinite memory.
 FULL_SPEED = 0.01
@@ -48,8 +48,11 @@ class Needs:
 def assess(
     value: int, graph: Graph, machine: Machine, budget: int, least: int, *, evaluations: int | None, seed: int,
     stop: CancelToken, report: Callable[[float], object], any_plan: bool = False,
-) -> Needs:  # fmt: skip
-    """Find what a step needs; the same arguments give the same answer.
+) -> tuple[Needs, bool]:  # fmt: skip
+    """Find what a step needs, and whether only the host's memory stops it; the same arguments give the same answer.
+
+    The host alone stops it where plans were found and all of them need more host memory. Where `least` alone says that
+    there is no plan, none was looked for, and what stops the step is not known.
 
     Args:
         value: its size.
@@ -69,10 +72,10 @@ def assess(
     seconds = op_seconds(graph, machine)
     ideal, unswapped = float(seconds.sum()), peak_of(graph, machine.device.alignment, stop)
     if unswapped <= budget:
-        return Needs(value, unswapped, ideal, ideal, unswapped, 0)
+        return Needs(value, unswapped, ideal, ideal, unswapped, 0), False
     none = Needs(value, unswapped, ideal, None, None, None)
     if least > budget + machine.host_memory_bytes:
-        return none
+        return none, False
     method = "calendar" if evaluations is None else "swap"  # the bound above is for plans that run each op once
 
     def look(share: float, _: str) -> None:
@@ -85,6 +88,6 @@ def assess(
             time_limit=None, evaluations=1 if any_plan else evaluations,
         )  # fmt: skip
         plan = search.wait(progress=look)
-    except BudgetTooSmallError:
-        return none
-    return Needs(value, unswapped, ideal, plan.predicted.seconds, plan.peak_bytes, plan.host_bytes)
+    except BudgetTooSmallError as error:
+        return none, isinstance(error, HostBudgetTooSmallError)
+    return Needs(value, unswapped, ideal, plan.predicted.seconds, plan.peak_bytes, plan.host_bytes), False

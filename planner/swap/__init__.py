@@ -12,6 +12,7 @@ from planner.swap.problem.problem import Seconds
 from planner.swap.schedule.budget_feasibility import (
     BudgetTooSmallError,
     CopiesNeededError,
+    HostBudgetTooSmallError,
     least_budget,
     working_sets,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "CopiesNeededError",
     "Explanation",
     "Gain",
+    "HostBudgetTooSmallError",
     "PlanWithBaselines",
     "Point",
     "SearchProgress",

@@ -97,7 +97,9 @@ def test_an_answer_far_from_what_was_predicted_holds_and_the_next_value_fails(op
         assert answer.value is not None
         for value, met in ((answer.value, True), (answer.value + 1, False)):
             graph = planner.capture(make(batch=value), device="cuda", progress=False)
-            needs = assess(value, graph, machine, memory, 0, evaluations=None, seed=0, stop=CancelToken(), report=print)
+            needs, _ = assess(
+                value, graph, machine, memory, 0, evaluations=None, seed=0, stop=CancelToken(), report=print
+            )
             assert meets(needs) is met
 
 

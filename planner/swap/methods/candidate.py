@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +144,15 @@ class Evaluator:
                 initial_residents=candidate.initial_residents,
             )  # fmt: skip
         return None if draft is None else self._timed(candidate, draft)
+
+    def try_both(self, candidate: Candidate) -> list[Evaluation]:
+        """The results of a candidate without and with prefetching, from one pass; empty if there are none.
+
+        Raises:
+            Cancelled: cancellation was requested.
+        """
+        late = self.try_one(replace(candidate, prefetch=False))
+        return [] if late is None else [late, self._timed(replace(candidate, prefetch=True), late.draft)]
 
     def _timed(self, candidate: Candidate, draft: UnplacedPlan) -> Evaluation:
         if candidate.prefetch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,14 @@ def ways(context: SearchContext, bias: Seconds | None = None) -> list[Candidate]
     ]  # fmt: skip
 
 
+class FirstPlan(NamedTuple):
+    """The fastest result of the first batch, packed and, if that fits, as a plan: it may be the fastest of all."""
+
+    evaluation: Evaluation
+    packed: PackedPlan
+    plan: SwapPlan | None
+
+
 class Portfolio:
     """Looks for fast plans until one meets the bound or everything has been tried.
 
@@ -62,6 +70,7 @@ class Portfolio:
         self.evaluator = Evaluator(self.problem)
         self.best = np.inf
         self.steps_done = 0
+        self.first: FirstPlan | None = None
         self._steps = self._search()
 
     def search_step(self) -> SearchStep | None:
@@ -104,12 +113,12 @@ class Portfolio:
             if found:
                 candidates = _distinct([one.candidate for one in found])[:_CANDIDATES_KEPT]
             to_pack = [one for one in self._to_pack(found) if one.seconds < self.best / CLOSE]
-            results = yield from _until_done(partial(self.context.each, self.evaluator.pack, to_pack))
+            results = yield from _until_done(partial(self.context.each, self._pack, to_pack))
             fitting = [result for result in results if result.peak <= problem.memory]
             plan = None
             if fitting:
                 best = min(fitting, key=_planned_seconds)
-                plan = yield from _until_done(partial(finish_packed, problem, best, NAME))
+                plan = yield from _until_done(partial(self._finish, best))
                 self.best = best.timing.seconds
             yield SearchStep(0, plan, doing, trial / _MAX_TRIALS)
             peaks = [
@@ -127,10 +136,22 @@ class Portfolio:
     def _first_plan(self, first: Evaluation) -> Generator[Cancelled, None, tuple[SwapPlan | None, float]]:
         """A plan from the first batch if its fastest fits, as better ones take longer, and what it may lead to."""
         result = yield from _until_done(partial(self.evaluator.pack, first))
+        self.first = FirstPlan(first, result, None)
         if result.peak > self.problem.memory:
             return None, first.seconds * result.peak / max(1, self.problem.memory)
         plan = yield from _until_done(partial(finish_packed, self.problem, result, NAME))
+        self.first = FirstPlan(first, result, plan)
         return plan, plan.predicted.seconds
+
+    def _pack(self, evaluation: Evaluation) -> PackedPlan:
+        if self.first is not None and self.first.evaluation is evaluation:
+            return self.first.packed
+        return self.evaluator.pack(evaluation)
+
+    def _finish(self, packed: PackedPlan) -> SwapPlan:
+        if self.first is not None and self.first.packed is packed and self.first.plan is not None:
+            return self.first.plan
+        return finish_packed(self.problem, packed, NAME)
 
     def _batches(self, candidates: list[Candidate], found: list[Evaluation]) -> Iterator[list[Candidate]]:
         """All candidates with the ideal clock, then the fastest ones again with their resulting times as the clock."""
@@ -141,8 +162,7 @@ class Portfolio:
 
     def _try(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
         """Evaluate candidates, each with reloads as the pass decides and with reloads as early as memory allows."""
-        both = [replace(candidate, prefetch=prefetch) for candidate in candidates for prefetch in (False, True)]
-        return [one for one in self.context.each(self.evaluator.try_one, both) if one is not None]
+        return [one for both in self.context.each(self.evaluator.try_both, candidates) for one in both]
 
     def _to_pack(self, found: list[Evaluation]) -> list[Evaluation]:
         """The fastest with and without prefetching; if equally fast, the one that leaves memory empty comes first."""

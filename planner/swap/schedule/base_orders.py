@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,21 @@ from planner.swap.problem.problem import Flags, Ints, Problem
 
 Ids = NDArray[np.int64]
 
+_made: WeakKeyDictionary[Problem, dict[str, Ints]] = WeakKeyDictionary()
+
 
 def base_orders(problem: Problem) -> Iterator[tuple[str, Ints]]:
-    """The orders to start from, each once, with its name: captured, eager optimizer ops, one module at a time."""
+    """The orders to start from, each once, with its name: captured, eager optimizer ops, one module at a time.
+
+    They are made only as they are asked for, and once for a problem; nobody may change them.
+    """
     seen: set[bytes] = set()
+    made = _made.setdefault(problem, {})
     for name, make in (("captured", captured), ("sunk", eager_optimizer_order), ("grouped", parameter_grouped_order)):
         problem.stop.check()
-        order = make(problem)
+        if name not in made:
+            made[name] = make(problem)
+        order = made[name]
         if order.tobytes() not in seen:
             seen.add(order.tobytes())
             yield name, order

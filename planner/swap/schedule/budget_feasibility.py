@@ -27,6 +27,10 @@ class BudgetTooSmallError(StowageError):
     """No plan was found within the budgets; everything else about the request is valid."""
 
 
+class HostBudgetTooSmallError(BudgetTooSmallError):
+    """Plans were found within the budget of the device, and all of them need more host memory than its budget."""
+
+
 class CopiesNeededError(BudgetTooSmallError):
     """No plan that copies nothing was found within the budget, in which one that copies may exist.
 

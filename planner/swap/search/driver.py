@@ -16,7 +16,11 @@ from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
 from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
 from planner.swap.methods.method import Each, Item, Result, SearchStep
 from planner.swap.problem.problem import Problem
-from planner.swap.schedule.budget_feasibility import BudgetTooSmallError, CopiesNeededError
+from planner.swap.schedule.budget_feasibility import (
+    BudgetTooSmallError,
+    CopiesNeededError,
+    HostBudgetTooSmallError,
+)
 from planner.swap.search.family import FAMILIES, RECOMPUTING_FAMILIES, Family
 from planner.swap.search.turns import next_family
 from planner.units import format_bytes
@@ -33,6 +37,9 @@ METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 DEFAULT = "auto"
 #: The methods whose plans may run ops again.
 RECOMPUTING = frozenset(name for name, families in METHODS.items() if RECOMPUTING_FAMILIES.intersection(families))
+
+#: The host memory that counts as that of no plan, in bytes.
+_NONE = 2**62
 
 
 def check_choice(method: str, seed: int) -> None:
@@ -105,7 +112,7 @@ class SearchState:
     doing: str = "trying simple policies"
     share: float = 0.0
     seconds: float = 0.0
-    least_host: int = 2**62
+    least_host: int = _NONE
 
     def __post_init__(self) -> None:
         check_choice(self.method, self.seed)
@@ -194,6 +201,7 @@ class SearchState:
 
         Raises:
             BudgetTooSmallError: there is none within the budgets.
+            HostBudgetTooSmallError: there is one that needs more host memory.
             StowageError: the search was cancelled before it had one.
         """
         if self.best is not None:
@@ -202,7 +210,8 @@ class SearchState:
             raise StowageError(STOPPED)
         if not any(family.copies for family in self.families):
             raise CopiesNeededError(format_bytes(self.problem.budget))
-        raise BudgetTooSmallError(
+        error = BudgetTooSmallError if self.least_host == _NONE else HostBudgetTooSmallError
+        raise error(
             f"a host budget of {format_bytes(self.host_budget or 0)} is too small beside "
             f"{format_bytes(self.problem.budget)} on the device; allow at least {self.least_host} bytes "
             f"({format_bytes(self.least_host, round_up=True)}) of host memory, or more on the device"
