@@ -41,9 +41,10 @@ class Leftovers:
         Raises:
             StowageError: fake tensors remained.
         """
-        if not self._alive():
-            return
-        gc.collect()
+        for generation in (1, 2):  # what a capture has made is young, and all that is old takes a third of a second
+            if not self._alive():
+                return
+            gc.collect(generation)
         kept = self._alive()
         if kept and autocast_enabled():
             del kept
