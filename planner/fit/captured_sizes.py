@@ -93,6 +93,7 @@ class CapturedSizes:
         if value in self._failed:
             raise self._failed[value]
         if value not in self._graphs:
+            collections = _collections_of_old()
             try:
                 self._graphs[value] = self._captured(value)
             except Exception as error:
@@ -102,8 +103,9 @@ class CapturedSizes:
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
             finally:
+                young = not self._failed and collections == _collections_of_old()
                 with uninterrupted():  # a Ctrl-C in the callback of a weak reference would be lost
-                    gc.collect()  # the cycles of a model, as the search for them is disabled
+                    gc.collect(1 if young else 2)  # the cycles of a model, as the search for them is disabled
         return self._graphs[value]
 
     def _captured(self, value: int) -> Graph:
@@ -122,6 +124,11 @@ class CapturedSizes:
         """The first of the values if it failed, and the one after the last if that was tried and failed."""
         ends = self.values[0], self.values[-1] + 1
         return tuple(self._failed[value].failure for value in ends if value in self._failed)
+
+
+def _collections_of_old() -> list[int]:
+    """A count that stays the same for as long as whatever is made stays among young objects."""
+    return [generation["collections"] for generation in gc.get_stats()[1:]]
 
 
 def _drop_tracebacks(error: BaseException) -> None:
