@@ -9,6 +9,7 @@ answers lie within the range. The last column says whether all five answers are 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -51,6 +52,8 @@ def main() -> None:
             answers = [found.unswapped, found.full_speed, found.slower[0.1], found.slower[0.5], found.at_all]
             texts = ["-" if answer.value is None else str(answer.value) for answer in answers]
             same = [answer.value for answer in answers] == every(make, values, machine)
+            ends = "as" if same else "NOT as"
+            print(f"{model} on {name}: {', '.join(texts)}, {ends} by trying every value", file=sys.stderr)
             shown.add_row(
                 model, name, f"{values[0]}..{values[-1]}", *texts, str(len(found.tried)), f"{seconds:.1f}",
                 "yes" if same else "[red]no[/red]",
