@@ -13,6 +13,7 @@ from typing import cast
 from torch import nn
 
 from planner.errors import StowageError, did_you_mean, given_type, required_arguments
+from planner.fit.time_and_memory import share_text
 from planner.machine import Machine, usable_bytes
 from planner.step import InferenceStep, Step, TrainStep
 
@@ -89,13 +90,13 @@ def checked_step(step: object) -> Step:
 
 
 def checked_shares(slower: str | Sequence[str]) -> tuple[float, ...]:
-    """The shares of time by which a step may be slower, each once.
+    """The shares of time by which a step may be slower, each once, by the text that answers are found by.
 
     Raises:
         StowageError: one is not a share such as `"10%"`.
     """
     texts = [slower] if isinstance(slower, str) or not isinstance(slower, Sequence) else slower
-    return tuple(dict.fromkeys(map(_share, texts)))
+    return tuple({share_text(share): share for share in map(_share, texts)}.values())
 
 
 def _share(text: object) -> float:

@@ -16,7 +16,7 @@ FULL_SPEED = 0.01
 
 def share_text(share: float) -> str:
     """A share of time as it is asked for, such as `10%`."""
-    return f"{100 * share:g}%"
+    return f"{100 * share:.14g}%"  # of the 17 digits that a number has, those that no rounding changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,6 +200,7 @@ def autocasting_for(absent: str, present: str, mode: TorchDispatchMode) -> Itera
             (torch.autocast, "__init__", make),
             (torch, "is_autocast_enabled", enabled),
             (torch, "get_autocast_dtype", dtype_of),
+            (torch, "get_autocast_gpu_dtype", lambda: dtype_of("cuda")),  # its older name
             (autocast_mode, "_cast", lambda value, device_type, dtype: cast(value, there(device_type), dtype)),
         ):
             stack.callback(setattr, owner, name, getattr(owner, name))

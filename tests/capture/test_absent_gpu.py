@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -221,6 +222,21 @@ def test_a_step_that_asks_for_the_autocast_of_a_gpu_is_captured_once_and_sees_it
     assert capture(step, device="cuda", progress=False) is there
     assert "aten.exp" not in operators(capture(step, progress=False))
     assert not torch.is_autocast_enabled("cuda")
+
+
+def older_name() -> torch.dtype:
+    return torch.get_autocast_gpu_dtype()
+
+
+@pytest.mark.parametrize("ask", [older_name, lambda: torch.get_autocast_dtype("cuda")])
+def test_a_step_is_told_the_precision_that_autocast_has_there(ask: Callable[[], torch.dtype]) -> None:
+    def loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return (model.weight.to(ask()) @ x.to(ask()).T).square().mean()
+
+    step = TrainStep(lambda: nn.Linear(16, 16, bias=False), lambda: torch.randn(8, 16), loss=loss, autocast=HALF)
+    graph = capture(step, device="cuda", progress=False)
+    [product, *_] = [op for op in graph.ops if op.target == "aten.mm.default"]
+    assert [graph.tensors[tensor].dtype for tensor in product.inputs] == ["bfloat16", "bfloat16"]
 
 
 @pytest.mark.parametrize("dtype", [None, HALF])

@@ -157,6 +157,13 @@ def test_what_cannot_be_varied_is_refused_in_a_sentence(over, sentence):
         planner.fit(zoo.mlp, PRESETS["h100"], over, progress=False)
 
 
+def test_shares_of_time_that_are_nearly_the_same_have_an_answer_each():
+    over, shares = {"batch": range(8, 10)}, ["10%", "10.00001%", "10%", "33.3333%", "33.33333%"]
+    found = planner.fit(MLP, PRESETS["laptop"], over, slower=shares, progress=False)
+    assert [planner.fit.share_text(share) for share in found.slower] == ["10%", "10.00001%", "33.3333%", "33.33333%"]
+    assert {answer.value for answer in found.slower.values()} == {9}
+
+
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
