@@ -16,7 +16,7 @@ from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
 from planner.partition.workers.part_values import local_value
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
-from planner.program import Program, capturing_backend
+from planner.program import Program, Readings, capturing_backend
 from planner.progress import Progress, ShowProgress, reporting
 
 #: The share of the work that is done once all ops are divided.
@@ -47,10 +47,8 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
             f'optimizer, captured for device="{graph.device}"'
         )
     effects = graph.program.effects
-    if graph.program.readings.calls or (effects is not None and not effects.constant):
-        raise StowageError(
-            f"{graph.name} keeps tensors in Python variables or reads its batch in Python, so it stays whole"
-        )
+    if effects is not None and not effects.constant:
+        raise StowageError(f"{graph.name} keeps tensors in Python variables, so it stays whole")
     plan.place(worker)
     with reporting(progress) as report:
         report(0.0, f"making the graph of worker {worker}")
@@ -86,7 +84,7 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
     nothing = cast(Any, None)
     trace = Trace(
         graph.name, calls.events, calls.storage_bytes, state, batch, outputs, gradients, constants, set(),
-        dict(graph.modules), nothing, {}, {}, None, program.returned, nothing, None, program.readings, program.guessed,
+        dict(graph.modules), nothing, {}, {}, None, program.returned, nothing, None, Readings(), program.guessed,
         overflow=overflow,
     )  # fmt: skip
     return lower(trace, program.scalars, backend)

@@ -306,6 +306,50 @@ def test_learning_rates_that_change_between_batches_are_followed_and_a_changed_m
         run_workers(step, parts, batches=shifted(step), progress=False).wait()
 
 
+class Masked(nn.Module):
+    """Looks at its mask, and does without where that is all ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(12, 40), nn.Linear(40, 6)
+
+    def forward(self, rows, mask):
+        hidden = self.first(rows).relu()
+        return self.last(hidden if mask.all() else hidden * mask.unsqueeze(1))
+
+
+def masked(zeros, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.ones(12, dtype=torch.bool)
+    mask[:zeros] = False
+    rows = torch.randn(12, 12, dtype=torch.float64, generator=generator)
+    return rows, torch.randint(6, (12,), generator=generator), mask
+
+
+def looking():
+    def cross_entropy(model, batch):
+        rows, labels, mask = batch
+        return nn.functional.cross_entropy(model(rows, mask), labels)
+
+    torch.manual_seed(0)
+    return TrainStep(Masked().double(), masked(3), loss=cross_entropy, optimizer=AdamW(lr=1e-2))
+
+
+def test_a_model_that_looks_at_its_batch_is_run_as_long_as_it_sees_the_same():
+    step, eager, seen = looking(), looking(), [masked(3, seed=1), masked(7, seed=2)]
+    parts = partition(step, 2)
+    for _ in range(2):
+        result = run_workers(step, parts, batches=seen, check=True, progress=False).wait()
+        assert result.losses == pytest.approx([float(eager.eager(batch)) for batch in seen], rel=1e-12)
+        assert result.difference.is_rounding
+    assert_close(step, eager)
+    with pytest.raises(StowageError, match="batch 2 leads to other calls than the step's own"):
+        run_workers(step, parts, batches=[masked(1), masked(0)], progress=False).wait()
+    run = run_workers(step, parts, steps=0, progress=False)
+    with pytest.raises(StowageError, match="the partition plan is for another graph"):
+        list(run.steps([masked(1), masked(0)]))
+
+
 def test_gradients_of_an_earlier_eager_step_are_gone_as_after_any_run():
     step = classifier()
     step.eager()
