@@ -290,7 +290,7 @@ def test_mistakes_are_refused_in_a_sentence():
         planner.apply(plan, other)
     with pytest.raises(StowageError, match="a str is not a plan"):
         planner.apply("plan.json", step)
-    with pytest.raises(StowageError, match="got a InferenceStep"):
+    with pytest.raises(StowageError, match="got an InferenceStep"):
         planner.apply(plan, planner.InferenceStep(nn.Linear(2, 2), torch.ones(1, 2)))
     applied = planner.apply(plan, step, progress=False)
     with applied, pytest.raises(StowageError, match=r"where a int64 tensor of shape \(4, 16\) is saved"):
