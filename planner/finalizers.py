@@ -49,6 +49,11 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
+def collections_of_old_objects() -> tuple[int, ...]:
+    """Counts that stay the same for as long as all that is made stays among young objects, which are few."""
+    return tuple(generation["collections"] for generation in gc.get_stats()[1:])
+
+
 def _after_fork() -> None:
     """Reset the state in a forked child, which has no watcher thread; that thread may have held the queue."""
     _queues[:], _watchers[:] = [SimpleQueue()], []

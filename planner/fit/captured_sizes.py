@@ -11,6 +11,7 @@ from typing import Self
 
 from planner.cancel import Cancelled, CancelToken, uninterrupted
 from planner.capture import capture
+from planner.finalizers import collections_of_old_objects
 from planner.fit.argument_checks import checked_step
 from planner.fit.failing_sizes import Failure, SizeFailedError, check_not_out_of_memory, refuse
 from planner.graph import Graph
@@ -93,7 +94,7 @@ class CapturedSizes:
         if value in self._failed:
             raise self._failed[value]
         if value not in self._graphs:
-            collections = _collections_of_old()
+            collections = collections_of_old_objects()
             try:
                 self._graphs[value] = self._captured(value)
             except Exception as error:
@@ -103,7 +104,7 @@ class CapturedSizes:
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
             finally:
-                young = not self._failed and collections == _collections_of_old()
+                young = not self._failed and collections == collections_of_old_objects()
                 with uninterrupted():  # a Ctrl-C in the callback of a weak reference would be lost
                     gc.collect(1 if young else 2)  # the cycles of a model, as the search for them is disabled
         return self._graphs[value]
@@ -124,11 +125,6 @@ class CapturedSizes:
         """The first of the values if it failed, and the one after the last if that was tried and failed."""
         ends = self.values[0], self.values[-1] + 1
         return tuple(self._failed[value].failure for value in ends if value in self._failed)
-
-
-def _collections_of_old() -> list[int]:
-    """A count that stays the same for as long as whatever is made stays among young objects."""
-    return [generation["collections"] for generation in gc.get_stats()[1:]]
 
 
 def _drop_tracebacks(error: BaseException) -> None:
