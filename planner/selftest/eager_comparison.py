@@ -48,15 +48,12 @@ class StepComparison:
         different: the names of those that differ from eager PyTorch's.
         peak_bytes: the highest byte of the arena that was used.
         launched_together: how many calls were launched together, in words; empty for none.
-        needed: by number, from 1, the waits of a step without which a stream could be ahead of another, and the work
-            that they wait for.
     """
 
     compared: int
     different: tuple[str, ...]
     peak_bytes: int
     launched_together: str
-    needed: dict[int, StreamWork]
 
 
 def expected(tested: PlannedStep, steps: int) -> EagerResults:
@@ -86,72 +83,108 @@ def _seeded(generator: torch.Generator) -> Iterator[None]:
 
 
 def make_steps(
-    tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice, *, stress: int | None = None, dropped: int = 0,
-    late: StreamWork | None = None, late_seconds: float = LATE_SECONDS, graphs: bool = False,
-) -> StepComparison:  # fmt: skip
+    tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice, *, graphs: bool = False
+) -> StepComparison:
     """Make the same steps by the plan, from the same random numbers, and compare them.
 
     Args:
         tested: the step and its plan.
         wanted: what eager PyTorch makes of it.
         make_device: makes a device of so many bytes in its arena and in its host slab.
-        stress: seed of delays in all streams, with memory poisoned before it is valid; None for neither.
-        dropped: number of a wait that is left out in every step, from 1; 0 for none.
-        late: work that is delayed in every step; None for none.
-        late_seconds: how long.
         graphs: whether calls are launched together where the device can.
 
     Raises:
         StowageError: an op raised, or used more memory than the plan has for it.
     """
-    plan = tested.plan
-    device = WatchedDevice(make_device(plan.peak_bytes, plan.host_bytes), dropped, late, late_seconds)
+    device = make_device(tested.plan.peak_bytes, tested.plan.host_bytes)
     try:
-        in_caller = waits_itself(cast(RuntimeDevice, device))
-        generator = device.default_generator
-        with _seeded(generator):
-            executor = Executor(
-                tested.graph, plan, cast(RuntimeDevice, device), graphs=graphs, stress=stress is not None,
-                seed=stress or 0,
-            )  # fmt: skip
-            executor.load(wanted.start)
-            batch = tested.step.batch_leaves()
-            losses = [executor.step(batch).outputs[0] for _ in wanted.losses]
-            state = executor.state()
-            pairs = [(f"loss of step {k + 1}", *each) for k, each in enumerate(zip(losses, wanted.losses, strict=True))]
-            pairs += [(key, state[key], value) for key, value in wanted.state.items()]
-            pairs.append(("random numbers", generator.get_state(), wanted.drawn))
-            different = tuple(name for name, ours, theirs in pairs if not same_bits(ours.reshape(theirs.shape), theirs))
-            needed = {
-                number: work
-                for number, work in enumerate(device.awaited, 1)
-                if work is not None and not (in_caller and work.stream == "compute")
-            }
-            return StepComparison(len(pairs), different, executor.peak_bytes, executor.launched_together, needed)
+        return _made_by(_executor(tested, device, graphs=graphs), tested, wanted)
     finally:
         device.close()
 
 
-def shows_without(
-    wait: int, late: StreamWork, tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice, seeds: int
-) -> bool:
-    """Whether stressed steps without a wait go wrong with one of some seeds: other bits, or an op that fails.
+def _executor(tested: PlannedStep, device: RuntimeDevice, *, graphs: bool = False, stress: bool = False) -> Executor:
+    with _seeded(device.default_generator):
+        return Executor(tested.graph, tested.plan, device, graphs=graphs, stress=stress)
 
-    Each seed delays the work longer than the last: on a busy computer, the stream that does not wait is late itself.
+
+def _made_by(executor: Executor, tested: PlannedStep, wanted: EagerResults) -> StepComparison:
+    generator = executor.device.default_generator
+    with _seeded(generator):
+        executor.load(wanted.start)
+        batch = tested.step.batch_leaves()
+        losses = [executor.step(batch).outputs[0] for _ in wanted.losses]
+        state = executor.state()
+        pairs = [(f"loss of step {k + 1}", *each) for k, each in enumerate(zip(losses, wanted.losses, strict=True))]
+        pairs += [(key, state[key], value) for key, value in wanted.state.items()]
+        pairs.append(("random numbers", generator.get_state(), wanted.drawn))
+        different = tuple(name for name, ours, theirs in pairs if not same_bits(ours.reshape(theirs.shape), theirs))
+        return StepComparison(len(pairs), different, executor.peak_bytes, executor.launched_together)
+
+
+class DelayedSteps:
+    """Steps with delays in every stream and poisoned memory, made again and again by one executor.
 
     Args:
-        wait: its number in a step, from 1.
-        late: the work that it waits for, which is delayed.
-        tested, wanted, make_device: as in `make_steps`.
-        seeds: how many are tried.
+        tested: the step and its plan.
+        wanted: what eager PyTorch makes of it.
+        make_device: makes a device of so many bytes in its arena and in its host slab; `close` closes it.
+
+    Attributes:
+        needed: by number, from 1, the waits of a step without which a stream could be ahead of another, and the work
+            that they wait for; empty before the first step.
     """
-    for seed in range(seeds):
-        made = None
-        with suppress(StowageError, RuntimeError, IndexError):  # kernels may refuse what they find
-            made = make_steps(
-                tested, wanted, make_device, stress=seed, dropped=wait, late=late,
-                late_seconds=LATE_SECONDS * _LATER**seed,
-            )  # fmt: skip
-        if made is None or made.different:
-            return True
-    return False
+
+    def __init__(self, tested: PlannedStep, wanted: EagerResults, make_device: MakeDevice) -> None:
+        self._tested, self._wanted = tested, wanted
+        self.needed: dict[int, StreamWork] = {}
+        self._device = WatchedDevice(make_device(tested.plan.peak_bytes, tested.plan.host_bytes))
+        try:
+            device = cast(RuntimeDevice, self._device)
+            self._in_caller = waits_itself(device)
+            self._executor = _executor(tested, device, stress=True)
+        except BaseException:
+            self._device.close()
+            raise
+
+    def close(self) -> None:
+        """Close the device."""
+        self._device.close()
+
+    def make(self, seed: int, late: StreamWork | None = None) -> StepComparison:
+        """Make the steps and compare them.
+
+        Args:
+            seed: of the delays.
+            late: work that is delayed in every step; None for none.
+
+        Raises:
+            StowageError: an op raised, or used more memory than the plan has for it.
+        """
+        made = self._make(seed, 0, late, LATE_SECONDS)
+        self.needed = self._device.needed(in_caller=self._in_caller)
+        return made
+
+    def shows_without(self, wait: int, late: StreamWork, seeds: int) -> bool:
+        """Whether steps without a wait go wrong with one of some seeds: other bits, or an op that fails.
+
+        Each seed delays the work that is waited for longer than the last: on a busy computer, the stream that does not
+        wait is late itself.
+
+        Args:
+            wait: its number in a step, from 1.
+            late: the work that it waits for, which is delayed.
+            seeds: how many are tried.
+        """
+        for seed in range(seeds):
+            made = None
+            with suppress(StowageError, RuntimeError, IndexError):  # kernels may refuse what they find
+                made = self._make(seed, wait, late, LATE_SECONDS * _LATER**seed)
+            if made is None or made.different:
+                return True
+        return False
+
+    def _make(self, seed: int, dropped: int, late: StreamWork | None, late_seconds: float) -> StepComparison:
+        self._device.change(dropped, late, late_seconds)
+        self._executor.reseed(seed)
+        return _made_by(self._executor, self._tested, self._wanted)

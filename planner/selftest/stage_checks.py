@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 
 from planner.program import Program
 from planner.progress import Progress
 from planner.run import CallChecks, check_separate_calls
 from planner.selftest.absent_capture import unlike_calls
 from planner.selftest.copy_rates import MakeDevice, copy_rates
-from planner.selftest.eager_comparison import EagerResults, StepComparison, expected, make_steps, shows_without
+from planner.selftest.eager_comparison import DelayedSteps, EagerResults, StepComparison, expected, make_steps
 from planner.selftest.missing_kernels import missing_kernels
 from planner.selftest.report import Figures, Outcome
 from planner.selftest.sample_steps import PlannedStep, planned_step
@@ -143,30 +144,26 @@ class Stages:
         left_out: list[tuple[PlannedStep, EagerResults, dict[int, StreamWork]]] = []
         for tested, part in self._parts(progress.part(0.0, _DELAYED)):
             wanted = expected(tested, _STRESSED)
-            needed: dict[int, StreamWork] = {}
-            for seed in range(self._seeds):
-                part(0.6 * seed / self._seeds)
-                made = make_steps(tested, wanted, self._make_device, stress=seed)
-                runs, needed = runs + 1, made.needed
-                if made.different:
-                    found = f"{made.different[0]} of {tested.name} differs from eager's where streams are delayed"
-                    return "failed", f"{found}, with seed {seed}", {"seed": seed, "different": len(made.different)}
-            late_works = sorted(set(needed.values()))
-            for number, late in enumerate(late_works):
-                part(0.6 + 0.4 * number / len(late_works))
-                made, runs = make_steps(tested, wanted, self._make_device, stress=0, late=late), runs + 1
-                if made.different:
-                    found = f"{made.different[0]} of {tested.name} differs from eager's"
-                    return "failed", f"{found} where work {late.number} of {late.stream} is late", {"runs": runs}
-            left_out.append((tested, wanted, self._sample(needed)))
-        waits = [(tested, wanted, *each) for tested, wanted, sample in left_out for each in sample.items()]
-        broken = ""
-        for number, (tested, wanted, wait, late) in enumerate(waits):
-            progress(_DELAYED + (1 - _DELAYED) * number / len(waits))
-            tried += 1
-            shown += shows_without(wait, late, tested, wanted, self._make_device, _TRIES)
-            if not self._usable():  # an index that is read too early ends the use of a GPU by this process
-                broken = ", the last by an error after which this process cannot use the device"
+            with closing(DelayedSteps(tested, wanted, self._make_device)) as steps:
+                for seed in range(self._seeds):
+                    part(0.6 * seed / self._seeds)
+                    made, runs = steps.make(seed), runs + 1
+                    if made.different:
+                        found = f"{made.different[0]} of {tested.name} differs from eager's where streams are delayed"
+                        return "failed", f"{found}, with seed {seed}", {"seed": seed, "different": len(made.different)}
+                late_works = sorted(set(steps.needed.values()))
+                for number, late in enumerate(late_works):
+                    part(0.6 + 0.4 * number / len(late_works))
+                    made, runs = steps.make(0, late), runs + 1
+                    if made.different:
+                        found = f"{made.different[0]} of {tested.name} differs from eager's"
+                        return "failed", f"{found} where work {late.number} of {late.stream} is late", {"runs": runs}
+                left_out.append((tested, wanted, self._sample(steps.needed)))
+        parts, usable = self._parts(progress.part(_DELAYED, 1.0)), True
+        for (tested, wanted, sample), (_, part) in zip(left_out, parts, strict=True):
+            showed, usable = self._leave_out(tested, wanted, sample, part)
+            tried, shown = tried + len(showed), shown + sum(showed)
+            if not usable:
                 break
         figures = {"runs": runs, "waits": tried, "shown": shown}
         if shown < _SHOWN * tried:
@@ -175,7 +172,27 @@ class Stages:
                 "little; test again with fewer other programs running"
             ), figures  # fmt: skip
         found = f"{runs} runs with delays have eager's bits; of {tried} waits left out {shown} showed"
-        return "passed", f"{found}{broken}", figures
+        if not usable:
+            found += ", the last by an error after which this process cannot use the device"
+        return "passed", found, figures
+
+    def _leave_out(
+        self, tested: PlannedStep, wanted: EagerResults, sample: Mapping[int, StreamWork], progress: Progress
+    ) -> tuple[list[bool], bool]:
+        """Leave out waits in turn; returns of each whether it showed, and whether the device is still usable."""
+        showed: list[bool] = []
+        steps, usable = DelayedSteps(tested, wanted, self._make_device), True
+        try:
+            for wait, late in sample.items():
+                progress(len(showed) / len(sample))
+                showed.append(steps.shows_without(wait, late, _TRIES))
+                usable = self._usable()
+                if not usable:  # an index that is read too early ends the use of a GPU by this process
+                    break
+        finally:
+            with nullcontext() if usable else suppress(RuntimeError):
+                steps.close()
+        return showed, usable
 
     def _usable(self) -> bool:
         """Whether the device still does anything."""

@@ -27,20 +27,15 @@ class WatchedDevice:
 
     Args:
         device: does all the work.
-        dropped: number of a wait in a step, from 1, that is left out; 0 for none.
-        late: the work that is delayed; None for none.
-        late_seconds: how long.
 
     Attributes:
         awaited: by wait of the step in progress or the last one, the last work before the record it waits for; None
             where there is none.
     """
 
-    def __init__(
-        self, device: RuntimeDevice, dropped: int = 0, late: StreamWork | None = None,
-        late_seconds: float = LATE_SECONDS,
-    ) -> None:  # fmt: skip
-        self._device, self._dropped, self._late, self._late_seconds = device, dropped, late, late_seconds
+    def __init__(self, device: RuntimeDevice) -> None:
+        self._device = device
+        self.change()
         self.awaited: list[StreamWork | None] = []
         self._before: dict[int, StreamWork] = {}
         self.compute, self.swap_out, self.swap_in = (
@@ -49,6 +44,28 @@ class WatchedDevice:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._device, name)
+
+    def change(self, dropped: int = 0, late: StreamWork | None = None, late_seconds: float = LATE_SECONDS) -> None:
+        """Say what is changed in the next steps.
+
+        Args:
+            dropped: number of a wait in a step, from 1, that is left out; 0 for none.
+            late: the work that is delayed; None for none.
+            late_seconds: how long.
+        """
+        self._dropped, self._late, self._late_seconds = dropped, late, late_seconds
+
+    def needed(self, *, in_caller: bool) -> dict[int, StreamWork]:
+        """By number of a wait of the last step, from 1, the work it waits for, where a stream could be ahead of it.
+
+        Args:
+            in_caller: whether the compute stream works in the thread that calls it.
+        """
+        return {
+            number: work
+            for number, work in enumerate(self.awaited, 1)
+            if work is not None and not (in_caller and work.stream == "compute")
+        }
 
     def begin(self) -> Any:
         """Start a step."""

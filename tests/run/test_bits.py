@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 import torch
 
 from planner.capture import capture
 from planner.errors import StowageError
-from planner.run import run, same_bits
+from planner.run import CpuDevice, Executor, run, same_bits
 from planner.step import InferenceStep, TrainStep
 from tests.effort import combinations
 from tests.run.steps import ALL, branches, convolutions, normalisations, planned
@@ -128,3 +130,18 @@ def test_every_byte_counts_wherever_tensors_begin(dtype: torch.dtype, at: tuple[
             assert not same_bits(one, same)
             same.view(torch.uint8)[byte] ^= 1
     assert not same_bits(random.view(dtype)[:4], random.view(dtype)[:5])
+
+
+def test_an_executor_repeats_its_steps_with_other_delays() -> None:
+    step = convolutions()
+    plan = planned(step, "50%")
+    with closing(CpuDevice(plan.peak_bytes, plan.host_bytes)) as device:
+        executor = Executor(capture(step), plan, device, stress=True)
+        losses = set()
+        for seed in (1, 2):
+            executor.reseed(seed)
+            executor.load(step.state())
+            losses.add(float(executor.step(step.batch_leaves()).outputs[0]))
+        assert losses == {float(step.clone().eager())}
+        with pytest.raises(ValueError, match="no seed to set: these steps are made without stress"):
+            Executor(capture(step), plan, device).reseed(1)

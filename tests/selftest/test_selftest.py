@@ -178,7 +178,7 @@ def test_a_wait_left_out_may_end_the_use_of_the_device(monkeypatch: pytest.Monke
             raise RuntimeError("CUDA error: device-side assert triggered")
         return CpuDevice(*sizes)
 
-    monkeypatch.setattr("planner.selftest.stage_checks.shows_without", lambda *_: not broken.append(True))
+    monkeypatch.setattr("planner.selftest.stage_checks.DelayedSteps.shows_without", lambda *_: not broken.append(True))
     (result,) = Few(device).only("races")
     assert (result.outcome, result.figures["waits"], result.figures["shown"]) == ("passed", 1, 1)
     assert result.summary.endswith("an error after which this process cannot use the device")

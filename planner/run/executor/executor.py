@@ -99,7 +99,7 @@ class Executor:
         self.graph = graph.with_workspaces(dict(plan.workspaces))
         self.plan, self.device = plan, device
         program: Program = graph.program
-        self._program, self._stress, self._check_cancelled = program, stress, check_cancelled
+        self._program, self._check_cancelled = program, check_cancelled
         self._generator = device.default_generator if generator is None else generator
         self._number = 0  # steps since the last load
         self._skipped = 0  # those of them that have updated nothing
@@ -116,9 +116,17 @@ class Executor:
             self._rng_states = self._make_rng_states(calls) if reordered(self.graph, plan) else None
             draws = None if self._rng_states else RepeatedDraws(index, self._generator)
             accesses = plan_accesses(self._views, self._binder, calls)
-            delays = Stress(self._views, accesses, seed) if stress else None
+            self._delays = Stress(self._views, accesses, seed) if stress else None
             self._segments = StepProgram(
-                self.graph, plan, device, self._views, accesses, self._rng_states, draws, delays, collectives.issue
+                self.graph,
+                plan,
+                device,
+                self._views,
+                accesses,
+                self._rng_states,
+                draws,
+                self._delays,
+                collectives.issue,
             ).segments(calls)
         self._collectives = collectives
         sizes = [len(segment.calls) for segment in self._segments]
@@ -175,12 +183,22 @@ class Executor:
         """
         with torch.inference_mode():
             self.device.synchronize()  # a step that was abandoned may still be copying
-            if self._stress:
+            if self._delays is not None:
                 self.device.arena.fill_(POISON)
                 self.device.host.fill_(POISON)
             self._step_io.load(state, self._check_cancelled)
             self._before += self._number
             self._number = self._skipped = 0
+
+    def reseed(self, seed: int) -> None:
+        """Begin the delays of stress mode anew, from another seed; load a state next.
+
+        Raises:
+            ValueError: the steps are made without stress.
+        """
+        if self._delays is None:
+            raise ValueError("no seed to set: these steps are made without stress")
+        self._delays.reseed(seed)
 
     def close(self) -> None:
         """Let go of the device's memory at once, though parts of this refer to it in circles; it is of no use then."""

@@ -61,6 +61,10 @@ class Stress:
                             self.dead[slot + 1].append(place)
                         break
 
+    def reseed(self, seed: int) -> None:
+        """Begin the delays anew, from another seed."""
+        self._random = Random(seed)
+
     def slot(self, stream: RuntimeStream) -> None:
         """Delay the compute stream occasionally."""
         if self._random.random() < _COMPUTE_SHARE:
