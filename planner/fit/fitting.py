@@ -166,12 +166,12 @@ def fit(
             return Assessor(graphs, machine, budget, evaluations=evaluations, seed=seed, stop=stop, report=captured.say)
 
         def fits(value: int, graph: Graph) -> bool:
-            return assessor(SizedGraphs([value], lambda _: graph, most)).fits_at_all(value)
+            return assessor(SizedGraphs([value], lambda _: graph, budget, most)).fits_at_all(value)
 
         if endless:
             values = captured.values = closed_range(name, values[0], captured.graph_of, captured.works, fits)
             captured.endless = False
-        sizes = assessor(SizedGraphs(values, captured.graph_of, most, known=tuple(captured)))
+        sizes = assessor(SizedGraphs(values, captured.graph_of, budget, most, known=tuple(captured)))
         graphs = sizes.graphs
         before = -1
         while graphs.wrong != before:  # where a prediction was wrong, less is predicted the next time
@@ -244,10 +244,13 @@ def _answers(
     )  # fmt: skip
     note("unswapped", unswapped.value)
     at_all = meeting("at all", lambda needs: needs.step_seconds is not None, sizes.place_before(values, most))
-    first = -1 if at_all.value is None else values.index(at_all.value)
+    last = -1 if at_all.value is None else values.index(at_all.value)
     slowdowns = {"full speed": FULL_SPEED, **{f"{share_text(share)} slower": share for share in shares}}
     within = (
-        meeting(answer, lambda needs, share=share: needs.within(share), first)  # type: ignore[misc]
+        meeting(
+            answer, lambda needs, share=share: needs.within(share),  # type: ignore[misc]
+            min(last, sizes.place_within(values, share)),
+        )
         for answer, share in slowdowns.items()
-    )
+    )  # fmt: skip
     return unswapped, at_all, *within

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 
 from planner.cancel import CancelToken
 from planner.fit.sized_graphs import SizedGraphs
 from planner.fit.time_and_memory import Needs, assess
 from planner.graph import Graph
-from planner.machine import Machine
-from planner.swap import peak_of
+from planner.machine import Machine, op_seconds
+from planner.swap import estimated_seconds, peak_of
 
 #: More host memory than any step takes.
 _WITHOUT_END = 2**50
@@ -36,6 +37,7 @@ class Assessor:
         self._known: dict[int, Needs] = {}
         self._unswapped: dict[int, int] = {}
         self._beyond_host: dict[int, bool] = {}  # of known sizes: whether only the host stops them
+        self._slowdowns: dict[int, float] = {}  # estimated
 
     def needs(self, value: int, *, captured: bool = False) -> Needs:
         """What a size needs; with `captured`, by its captured graph."""
@@ -90,6 +92,32 @@ class Assessor:
             low, high = (low, middle) if self.graphs.least_bytes(values[middle]) > most else (middle, high)
         return low
 
+    def place_within(self, values: Sequence[int], slower: float) -> int:
+        """The place, by bisection, of the last value that is about this share slower than with infinite memory.
+
+        -1 if there is none, and the last place where a value would have to be captured to tell.
+        """
+        low, high = -1, len(values)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if not self._holds(values[middle]):
+                return len(values) - 1
+            low, high = (middle, high) if self._slowdown(values[middle]) <= slower else (low, middle)
+        return low
+
+    def _slowdown(self, value: int) -> float:
+        """About how much slower the step of a size is than with infinite memory, as a share."""
+        if value in self._known:
+            needs = self._known[value]
+            return inf if needs.step_seconds is None else needs.step_seconds / (needs.ideal_seconds or 1.0) - 1
+        if value not in self._slowdowns:
+            self._report(value, 0.0)
+            graph = self.graphs.graph_of(value)
+            seconds = op_seconds(graph, self._machine)
+            estimate = estimated_seconds(graph, self._machine, self._budget, seconds, self._stop)
+            self._slowdowns[value] = estimate / (float(seconds.sum()) or 1.0) - 1
+        return self._slowdowns[value]
+
     def tried(self) -> tuple[Needs, ...]:
         """What is known of each value, ascending."""
         captured = self.graphs.captured
@@ -106,7 +134,7 @@ class Assessor:
         wrong = self.graphs.wrong
         graph = self.graphs.capture_of(value)
         if self.graphs.wrong > wrong:
-            for found in (self._known, self._unswapped):
+            for found in (self._known, self._unswapped, self._slowdowns):
                 for other in [one for one in found if not self._holds(one) or one == value]:
                     del found[other]
         return graph

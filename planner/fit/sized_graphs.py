@@ -26,7 +26,8 @@ class SizedGraphs:
     Args:
         values: the sizes, ascending.
         capture: makes and captures the step of a size.
-        most_bytes: memory of the device and the host together.
+        device_bytes: memory of the device.
+        most_bytes: that and the host's together.
         known: sizes that were captured before.
 
     Attributes:
@@ -35,7 +36,13 @@ class SizedGraphs:
     """
 
     def __init__(
-        self, values: Sequence[int], capture: Callable[[int], Graph], most_bytes: int, *, known: Sequence[int] = ()
+        self,
+        values: Sequence[int],
+        capture: Callable[[int], Graph],
+        device_bytes: int,
+        most_bytes: int,
+        *,
+        known: Sequence[int] = (),
     ) -> None:
         self.captured: dict[int, Graph] = {}
         self.wrong = 0
@@ -53,7 +60,7 @@ class SizedGraphs:
         sizes = _apart([size for size in known if size in values])
         model = None if sizes is None else self._model_through(sizes)
         if sizes is None or model is None:
-            sizes = self._guessed_sizes(start, first, sets, most_bytes)
+            sizes = self._guessed_sizes(start, first, sets, device_bytes, most_bytes)
             model = self._model_through(sizes)
         if model is not None:
             start_is_right = model.is_right(values[start], first)
@@ -65,14 +72,18 @@ class SizedGraphs:
         first, second = ((size, self.capture_of(size)) for size in sizes)
         return SizeModel.between(first, second)
 
-    def _guessed_sizes(self, start: int, first: Graph, sets: Flags, most_bytes: int) -> tuple[int, int]:
+    def _guessed_sizes(
+        self, start: int, first: Graph, sets: Flags, device_bytes: int, most_bytes: int
+    ) -> tuple[int, int]:
         """Two sizes that are about as large as fit."""
         values = self._values
         place = self._guess(values[start], first, sets, most_bytes)
         near = self.capture_of(values[place])
         alike = structure(near) == structure(first)
         other = self._guess(values[place], near, sets if alike else live_sets(near), most_bytes)
-        if other == place:
+        if other == place:  # about the largest size that fits unswapped is an answer, and captured sooner or later
+            other = self._guess(values[place], near, sets if alike else live_sets(near), device_bytes)
+        if other in (start, place):
             other = place + 1 if place + 1 < len(values) else place - 1
         return values[place], values[other]
 

@@ -24,6 +24,7 @@ from planner.swap.search.driver import RECOMPUTING as RECOMPUTING_METHODS
 from planner.swap.search.handle import SearchProgress, SwapSearch, load_search, search_swaps
 from planner.swap.search.inputs import make_problem, peak_of
 from planner.swap.search.sensitivity import Gain, Sensitivity, sensitivity
+from planner.swap.search.time_estimate import estimated_seconds
 from planner.swap.simulate.streams import simulate
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Span",
     "SwapSearch",
     "check_choice",
+    "estimated_seconds",
     "explain",
     "figure_1",
     "format_seconds",

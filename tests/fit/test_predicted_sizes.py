@@ -104,7 +104,7 @@ def test_an_answer_far_from_what_was_predicted_holds_and_the_next_value_fails(op
 
 
 def test_a_wrong_prediction_is_noticed_when_the_size_is_captured() -> None:
-    graphs = SizedGraphs(range(2, 62), lambda value: captured(partial_bent, value), 10**12)
+    graphs = SizedGraphs(range(2, 62), lambda value: captured(partial_bent, value), 10**12, 10**12)
     assert graphs.is_predicted(40)
     assert graphs.least_bytes(40) > 0
     graphs.capture_of(40)  # as predicted from the largest ones

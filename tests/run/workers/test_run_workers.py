@@ -23,7 +23,16 @@ from planner.run import WorkerFailedError, run_workers
 from planner.run.workers.plans import cores
 from planner.step import SGD, AdamW, InferenceStep, TrainStep
 from tests.effort import combinations
-from tests.run.workers.steps import assert_close, classifier, loader, partition, same, scaled_cross_entropy, state_of
+from tests.run.workers.steps import (
+    assert_close,
+    classifier,
+    loader,
+    partition,
+    same,
+    scaled_cross_entropy,
+    state_of,
+    until,
+)
 
 
 def convolutions(optimizer=None):
@@ -460,13 +469,21 @@ def test_inference_is_run_too():
 
 
 def when_steps_are_made(action, steps=5):
-    """Progress that acts once, in another thread, when so many steps are made."""
-    acted = threading.Event()
+    """Progress that acts once, in another thread, when so many steps are made; where that fails, the run fails too."""
+    acted, failures = threading.Event(), []
+
+    def act():
+        try:
+            action()
+        except Exception as error:
+            failures.append(error)
 
     def progress(_share, doing):
+        if failures:
+            raise failures.pop()
         if doing.startswith(f"step {steps} ") and not acted.is_set():
             acted.set()
-            threading.Thread(target=action).start()
+            threading.Thread(target=act).start()
 
     return progress
 
@@ -480,6 +497,7 @@ def test_a_worker_that_is_killed_or_stopped_is_named_ends_all_and_changes_nothin
     parts, before, ended = partition(step, 3), state_of(step), []
 
     def act():
+        assert until(lambda: len(worker_processes()) == 3)  # those of an earlier run may still be about to end
         ended.append(time.monotonic())  # before, since the run may end at once
         os.kill(worker_processes()[1], sent)
 
