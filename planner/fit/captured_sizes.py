@@ -64,7 +64,7 @@ class CapturedSizes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, SizeFailedError):
-            refuse(self._name, self.values, self._failed, tuple(self._graphs), self.works)
+            refuse(self._name, self.values, self._failed, tuple(self._graphs), self.works, self._raised_again)
         if isinstance(error, KeyboardInterrupt | Cancelled) and self._found:
             error.add_note(f"found so far: {', '.join(self._found)}")
 
@@ -99,14 +99,16 @@ class CapturedSizes:
                 self._graphs[value] = self._captured(value)
             except Exception as error:
                 check_not_out_of_memory(f"{self._name}={value}", error)
-                for earlier in self._failed.values():
-                    _drop_tracebacks(earlier)
+                if self._graphs:  # otherwise it may be raised as it is
+                    _drop_tracebacks(error)
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
             finally:
-                young = not self._failed and collections == collections_of_old_objects()
+                # the cycles of a model, as the search for them is disabled: among the youngest objects as long as no
+                # others were collected, and to go through old ones takes longer than most captures
+                young = collections == collections_of_old_objects()
                 with uninterrupted():  # a Ctrl-C in the callback of a weak reference would be lost
-                    gc.collect(1 if young else 2)  # the cycles of a model, as the search for them is disabled
+                    gc.collect(0 if young else 2)
         return self._graphs[value]
 
     def _captured(self, value: int) -> Graph:
@@ -119,6 +121,14 @@ class CapturedSizes:
         with suppress(SizeFailedError):
             self.graph_of(value)
         return value not in self._failed
+
+    def _raised_again(self, value: int) -> SizeFailedError:
+        """The error of a value that failed, with the tracebacks that were dropped with the model that they kept."""
+        try:
+            self._captured(value)
+        except Exception as error:
+            return SizeFailedError(self._name, value, error)
+        return self._failed[value]
 
     @property
     def failed(self) -> tuple[Failure, ...]:

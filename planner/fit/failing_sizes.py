@@ -75,7 +75,7 @@ def last_working(works: Callable[[int], bool], low: int, high: int) -> int:
 
 def refuse(
     name: str, values: Sequence[int], failed: Mapping[int, SizeFailedError], captured: Sequence[int],
-    works: Callable[[int], bool],
+    works: Callable[[int], bool], raised_again: Callable[[int], SizeFailedError],
 ) -> NoReturn:  # fmt: skip
     """Say which of the values asked about fails, why, and which one works.
 
@@ -85,6 +85,7 @@ def refuse(
         failed: the error of each value that failed.
         captured: values that worked.
         works: says whether a value works.
+        raised_again: the error of a value that failed, from trying it again: with its tracebacks.
 
     Raises:
         StowageError: always, unless the first value failed by an error of the user's own, which is raised as it is.
@@ -97,11 +98,11 @@ def refuse(
     value = max(failed)
     below = [one for one in captured if one < value]
     if not below:
-        raise _failing(failed[value], f"while {name}={min(captured)} works; begin the range there")
+        raise _failing(raised_again(value), f"while {name}={min(captured)} works; begin the range there")
     if any(one > value for one in captured):
-        raise _failing(failed[value], f"while smaller and larger values work; vary {name} where all values work")
+        raise _failing(raised_again(value), f"while smaller and larger values work; vary {name} where all values work")
     place = last_working(lambda place: works(values[place]), values.index(max(below)), values.index(value))
-    last, error = values[place], failed[values[place + 1]]
+    last, error = values[place], raised_again(values[place + 1])
     raise _failing(error, f"and {name}={last} is the last that works; end the range there, or leave its end open")
 
 

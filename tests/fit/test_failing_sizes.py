@@ -2,6 +2,7 @@
 
 import weakref
 from dataclasses import replace
+from traceback import extract_tb
 
 import pytest
 import torch
@@ -79,6 +80,7 @@ def test_a_range_with_an_end_is_refused_by_the_value_that_fails_and_the_last_one
     with pytest.raises(StowageError, match=sentence) as refused:
         planner.fit(at_most(37), H100, {"batch": values}, progress=False)
     assert isinstance(refused.value.__cause__, ValueError)
+    assert extract_tb(refused.value.__cause__.__traceback__)[-1].name == "make"
 
 
 def test_a_range_in_which_only_some_values_work_is_refused_by_one_that_does_not():

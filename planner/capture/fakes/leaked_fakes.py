@@ -42,7 +42,7 @@ class Leftovers:
         Raises:
             StowageError: fake tensors remained.
         """
-        for generation in (1, 2):  # what a capture has made is young, and all that is old takes a third of a second
+        for generation in (0, 1, 2):  # what a capture has made is young, and all that is old takes a third of a second
             if not self._alive():
                 return
             gc.collect(generation)
