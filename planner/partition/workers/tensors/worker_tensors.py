@@ -174,8 +174,8 @@ class WorkerTensors:
     def fetch_region(
         self, tensor: int, states: Sequence[State | None], needs: Mapping[int, Sequence[Range | None]], where: str,
         ranges: Collection[int],
-    ) -> Layout | None:  # fmt: skip
-        """A tensor of which every worker has a range of some dimensions; None if the worker needs nothing of it.
+    ) -> Layout:  # fmt: skip
+        """A tensor of which every worker has a range of some dimensions; none of them if it needs nothing of it.
 
         Args:
             tensor: which.
@@ -199,7 +199,10 @@ class WorkerTensors:
         if not self._covers(layout):
             layout, storage, spread = self._copied(layout, storage, spread)
         want = self.spread_in(layout, states, where, ranges)
-        cuts = {Cut(layout.strides[dimension], layout.shape[dimension]): each for dimension, each in needs.items()}
+        cuts = {
+            Cut(layout.strides[dimension], layout.shape[dimension]): each for dimension, each in needs.items()
+            if layout.shape[dimension] > 1
+        }  # fmt: skip
         elements = layout.elements
         digits = digits_of(elements, spread, want, tuple(cuts))
         held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
@@ -217,19 +220,19 @@ class WorkerTensors:
             own = list(box)
             for cut, each in cuts.items():
                 own[digits.index(cut)] = each[worker] or (0, 0)
+            if any(each[worker] is None for each in needs.values()):
+                own = [(0, 0)] * len(own)
             wanted.append(tuple(own))
         levels = tuple(level for level, apart in enumerate(summed) if not apart)
         found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, levels)
         assert found is not None
         storage = exchange(self.calls, storage, layout.dtype, found)
-        mine: dict[Cut, Range] = {}
-        for cut, each in cuts.items():
-            own_range = each[self.calls.worker]
-            if own_range is None:
-                return None
-            mine[cut] = own_range
+        mine = {cut: each[self.calls.worker] or (0, 0) for cut, each in cuts.items()}
         local = local_part(layout, chunks(want, self.mesh, self.place) | mine)
-        return None if local is None else local._replace(storage=storage)
+        assert local is not None
+        local = local._replace(storage=storage)
+        nothing = {dimension for dimension, each in needs.items() if each[self.calls.worker] is None}
+        return local._replace(shape=tuple(0 if d in nothing else size for d, size in enumerate(local.shape)))
 
     def _copied(self, layout: Layout, storage: int, spread: Spread) -> tuple[Layout, int, Spread]:
         """A part of a storage as a storage of its own: its layout in it, where it is, and the spread in its terms."""
