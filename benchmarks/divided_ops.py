@@ -19,7 +19,16 @@ from planner.partition.workers.events.worker_events import WorkerEvents
 from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
 from planner.partition.workers.tensors.worker_tensors import StoredCopy, WorkerTensors
-from planner.program import COLLECTIVES, Layout, ScalarRef, TensorRef, capturing_backend
+from planner.program import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    COLLECTIVES,
+    REDUCE_SCATTER,
+    Layout,
+    ScalarRef,
+    TensorRef,
+    capturing_backend,
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +89,10 @@ def division_by(strategy: Strategy) -> Division:
     return AxisDivision(strategy.axis.name, 1, strategy.axis.size, 1)
 
 
-def assert_op_is_computed(case: OpCase, divisions: Sequence[Division], mesh: tuple[int, ...]) -> None:
+def assert_op_is_computed(case: OpCase, divisions: Sequence[Division], mesh: tuple[int, ...]) -> int:
     """Divide an op whose inputs every worker has, and compare what each worker then has of its results.
+
+    Returns the bytes that all workers together receive.
 
     Args:
         case: the op.
@@ -111,7 +122,8 @@ def assert_op_is_computed(case: OpCase, divisions: Sequence[Division], mesh: tup
         )
         made = {storage: tensors.stored[storage].storage for storage in case.after}
         workers.append(_steps(calls, memory, graph.program.scalars(0), made))
-    for memory in _together(workers, places):
+    received: list[int] = []
+    for memory in _together(workers, places, received):
         for tensor in op.outputs:
             storage = graph.tensors[tensor].storage
             right, found = (_tensor(graph, each, tensor) for each in ({storage: case.after[storage]}, memory))
@@ -120,6 +132,7 @@ def assert_op_is_computed(case: OpCase, divisions: Sequence[Division], mesh: tup
             if right.dtype in (torch.float16, torch.bfloat16):
                 tolerance = {"rtol": 2e-2, "atol": 1e-2}
             torch.testing.assert_close(found, right, equal_nan=True, **tolerance)
+    return sum(received)
 
 
 def _steps(calls, memory, scalars, made):
@@ -151,14 +164,29 @@ def _steps(calls, memory, scalars, made):
     yield {storage: memory.get(here, torch.empty(0, dtype=torch.uint8)) for storage, here in made.items()}
 
 
-def _together(workers, places):
+def _together(workers, places, received):
     asked = [next(worker) for worker in workers]
     while not all(isinstance(request, dict) for request in asked):
         group = ready(asked, places)
         answers = exchange([asked[worker] for worker in group])
+        received.append(_received([asked[worker] for worker in group]))
         for worker, answer in zip(group, answers, strict=True):
             asked[worker] = workers[worker].send(answer)
     return asked
+
+
+def _received(asked):
+    """Bytes that the workers of a collective receive."""
+    (target, (sent, *_)), workers = asked[0], len(asked)
+    if target is ALL_REDUCE:
+        elements = 2 * (workers - 1) * sent.numel()
+    elif target is ALL_GATHER:
+        elements = (workers - 1) * sum(request[1][0].numel() for request in asked)
+    elif target is REDUCE_SCATTER:
+        elements = (workers - 1) * sent.numel()
+    else:
+        elements = sum(sum(request[1][3]) - request[1][3][rank] for rank, request in enumerate(asked))
+    return elements * sent.element_size()
 
 
 def _tensor(graph, memory, number):

@@ -94,7 +94,13 @@ class SplittableOp:
 
     def stage_bytes(self, strategy: Strategy, workers: int) -> int:
         """Bytes that all workers together receive while the op runs."""
-        return stage_bytes(strategy, workers, max(self.itemsizes, default=4))
+        return stage_bytes(strategy, workers, int(self.stage_dtype.itemsize))
+
+    @property
+    def stage_dtype(self) -> torch.dtype:
+        """In which precision workers combine stages: the greatest of its inputs, and at least single precision."""
+        types = (getattr(torch, operand.dtype) for operand in self.description.inputs)
+        return torch.float64 if torch.float64 in types else torch.float32
 
 
 def splittable_ops(graph: Graph) -> tuple[SplittableOp, ...]:

@@ -7,15 +7,6 @@ from planner.partition.parts.routes import Route, computable, route
 from planner.partition.parts.windows import IMAGES, windowed_inputs
 
 __all__ = [
-    "ARANGES",
-    "FILLED",
-    "IMAGES",
-    "SIZED",
-    "TABLES",
-    "OpCall",
-    "Route",
-    "computable",
-    "only_variable",
-    "route",
+    "ARANGES", "FILLED", "IMAGES", "SIZED", "TABLES", "OpCall", "Route", "computable", "only_variable", "route",
     "windowed_inputs",
 ]  # fmt: skip

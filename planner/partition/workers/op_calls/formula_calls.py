@@ -53,6 +53,7 @@ class FormulaCalls:
         tensors: by input of the description, the worker's chunk.
         spreads: by index variable that is divided, how its values are spread.
         reduced: by name of a stage that workers reduce, how and over which levels.
+        stage_dtype: in which precision they do.
     """
 
     calls: WorkerEvents
@@ -62,6 +63,7 @@ class FormulaCalls:
     tensors: dict[Operand, Layout]
     spreads: Mapping[Variable, Spread]
     reduced: Mapping[str, tuple[Reduction, Sequence[int]]]
+    stage_dtype: torch.dtype
     _made: dict[object, Layout] = field(default_factory=dict)
 
     def add(self, outputs: Sequence[tuple[int, Layout, bool]]) -> None:
@@ -90,6 +92,8 @@ class FormulaCalls:
         value = self._tensor(self._value(formula.value, formula.variables), formula.variables)
         if formula.target in self.reduced:
             reduction, levels = self.reduced[formula.target]
+            if value.dtype != self.stage_dtype:
+                value = self._call(_ATEN._to_copy.default, (value,), {"dtype": self.stage_dtype}, None)
             value = self.calls.all_reduce(value if value.dense else self.calls.clone(value), levels, reduction)
         return self._placed(formula, value)
 

@@ -212,7 +212,8 @@ class OpCalls:
             operand: divided.tensors[tensor] for operand, tensor in zip(description.inputs, op.inputs, strict=True)
         }
         axes = self._axes(divided)
-        formulas = FormulaCalls(self._calls, self._fakes, op.name, description, tensors, axes, reduced)
+        dtype = divided.splittable.stage_dtype
+        formulas = FormulaCalls(self._calls, self._fakes, op.name, description, tensors, axes, reduced, dtype)
         outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
         formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
 
@@ -309,13 +310,21 @@ class OpCalls:
         loss, total = divided.results
         parts = [self._calls.new((), scores.dtype) for _ in range(2)]
         self._calls.add(_NLL, (scores, target, weight, _SUM, ignored), *parts)
+        if scores.dtype != divided.splittable.stage_dtype:
+            parts = [self._converted(part, divided.splittable.stage_dtype) for part in parts]
         losses, weights = (self._calls.all_reduce(layout, divided.levels) for layout in parts)
-        if loss is not None and reduction == _MEAN:
-            self._calls.add(_ATEN.div.Tensor, (losses, weights), loss)
-        elif loss is not None:
-            self._calls.add(_ATEN.clone.default, (losses,), loss)
-        if total is not None:
-            self._calls.add(_ATEN.clone.default, (weights,), total)
+        if reduction == _MEAN:
+            mean = self._calls.new((), losses.dtype)
+            self._calls.add(_ATEN.div.Tensor, (losses, weights), mean)
+            losses = mean
+        for value, result in ((losses, loss), (weights, total)):
+            if result is not None:
+                self._calls.add(_ATEN._to_copy.default, (value,), result, dtype=result.dtype)
+
+    def _converted(self, layout: Layout, dtype: torch.dtype) -> Layout:
+        converted = self._calls.new(layout.shape, dtype)
+        self._calls.add(_ATEN._to_copy.default, (layout,), converted, dtype=dtype)
+        return converted
 
 
 def _combined(states: Sequence[State]) -> list[State]:
