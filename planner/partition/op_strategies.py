@@ -13,8 +13,9 @@ import torch
 from planner import torch_private as private
 from planner.graph import Graph, Op
 from planner.partition.attributes import read_arguments
-from planner.partition.ops import Describer, describe, described, describer_of, unknown
-from planner.partition.strategy import Replicated, State, Strategy, input_bytes, needs, stage_bytes, strategies
+from planner.partition.ops import Describer, arguments_by_name, describe, described, describer_of, unknown
+from planner.partition.parts import OpCall, Route, computable, route
+from planner.partition.strategy import State, Strategy, input_bytes, needs, stage_bytes
 from planner.partition.tdl import Description, Operand, Region
 
 #: What was found for a graph last, and what described its operators then.
@@ -33,20 +34,32 @@ class SplittableOp:
 
     Args:
         target: the operator.
-        description: what it computes. Inputs are those of `Op.inputs`, in the same order.
-        outputs: per output of the op, the output of the description that it is.
+        call: its call and what it computes. Inputs are those of `Op.inputs`, in the same order.
         itemsizes: bytes of an element per input.
     """
 
     target: str
-    description: Description
-    outputs: tuple[int, ...]
+    call: OpCall
     itemsizes: tuple[int, ...]
+
+    @property
+    def description(self) -> Description:
+        """What it computes."""
+        return self.call.description
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Per output of the op, the output of the description that it is."""
+        return self.call.outputs
 
     @cached_property
     def strategies(self) -> tuple[Strategy, ...]:
-        """All ways of splitting it but that every worker computes everything, which is always possible."""
-        return strategies(self.description)
+        """All ways of splitting it that workers can compute, but that every worker computes everything."""
+        return computable(self.call)
+
+    def route(self, chosen: Sequence[Strategy]) -> Route:
+        """How workers compute it by some of its strategies, one for each level at which it is divided."""
+        return route(self.call, chosen)
 
     @cached_property
     def _input_bytes(self) -> dict[tuple[Strategy, int, State, int], int]:
@@ -65,8 +78,7 @@ class SplittableOp:
 
     def output_states(self, strategy: Strategy) -> tuple[State, ...]:
         """How the op's outputs are spread afterwards, in their order; whole if they have no elements."""
-        states = (strategy.outputs[number] for number in self.outputs)
-        return tuple(Replicated() if state is None else state for state in states)
+        return self.call.gives(strategy)
 
     def needs(self, strategy: Strategy, workers: int, worker: int) -> tuple[Region | None, ...]:
         """What a worker needs of every input, exactly, halos included; None for nothing of it."""
@@ -82,7 +94,13 @@ class SplittableOp:
 
     def stage_bytes(self, strategy: Strategy, workers: int) -> int:
         """Bytes that all workers together receive while the op runs."""
-        return stage_bytes(strategy, workers, max(self.itemsizes, default=4))
+        return stage_bytes(strategy, workers, int(self.stage_dtype.itemsize))
+
+    @property
+    def stage_dtype(self) -> torch.dtype:
+        """In which precision workers combine stages: the greatest of its inputs, and at least single precision."""
+        types = (getattr(torch, operand.dtype) for operand in self.description.inputs)
+        return torch.float64 if torch.float64 in types else torch.float32
 
 
 def splittable_ops(graph: Graph) -> tuple[SplittableOp, ...]:
@@ -117,6 +135,7 @@ def _splittable(graph: Graph, op: Op) -> SplittableOp:
     operands = [Operand(f"input {place}", t.shape, place, t.dtype) for place, t in enumerate(inputs)]
     unread = [Operand(f"output {place}", t.shape, -1, t.dtype) for place, t in enumerate(made)]
     itemsizes = tuple(int(getattr(torch, tensor.dtype).itemsize) for tensor in inputs)
+    dtypes = tuple(tensor.dtype for tensor in made)
     if op.target in described() and not op.random:
         args, kwargs = read_arguments(op.attributes, operands, unread)
         if (places := _result_places(op, args)) is not None:
@@ -124,16 +143,22 @@ def _splittable(graph: Graph, op: Op) -> SplittableOp:
             for place, tensor in zip(places, made, strict=True):
                 shapes[place] = tensor.shape
             description = describe(op.target, args, kwargs, operands, shapes)
-            return SplittableOp(op.target, description, places, itemsizes)
+            named = arguments_by_name(op.target, args, kwargs)
+            return SplittableOp(op.target, OpCall(_overload(op.target), named, description, places, dtypes), itemsizes)
     description = unknown(Description(op.target, tuple(operands), tuple(tensor.shape for tensor in made)))
-    return SplittableOp(op.target, description, tuple(range(len(made))), itemsizes)
+    return SplittableOp(op.target, OpCall(None, {}, description, tuple(range(len(made))), dtypes), itemsizes)
+
+
+def _overload(target: str) -> Any:
+    found: Any = torch.ops
+    for part in target.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _result_places(op: Op, args: Sequence[Any]) -> tuple[int, ...] | None:
     """Which of its kernel's results each output of an op is, as far as its text tells; None if it does not."""
-    overload: Any = torch.ops
-    for part in op.target.split("."):
-        overload = getattr(overload, part)
+    overload = _overload(op.target)
     signature = private.schema(overload)
     for number, argument in enumerate(signature.arguments):
         if argument.name in ("output_mask", "grad_input_mask"):

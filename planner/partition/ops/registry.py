@@ -90,7 +90,7 @@ def describe(
     describer = describer or _DESCRIBERS.get(target)
     if describer is None:
         return unknown(description)
-    arguments = _by_name(target, args, kwargs)
+    arguments = arguments_by_name(target, args, kwargs)
     wanted = list(inspect.signature(describer).parameters)[1:]
     describer(description, **{name: arguments[name] for name in wanted})
     for number, shape in enumerate(made):
@@ -112,7 +112,7 @@ def unknown(description: Description) -> Description:
     return description.finish()
 
 
-def _by_name(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_by_name(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments of a call by the names in the operator's schema, defaults included."""
     overload: Any = torch.ops
     for part in target.split("."):

@@ -65,7 +65,8 @@ def conversion(
 
 def _kind(have: State | None, want: State | None) -> Collective:
     if isinstance(have, Partial):
-        return Collective.ALL_REDUCE if isinstance(want, Replicated) else Collective.REDUCE_SCATTER
+        in_full = isinstance(want, Replicated) or not have.stays_partial
+        return Collective.ALL_REDUCE if in_full else Collective.REDUCE_SCATTER
     if isinstance(want, Replicated):
         return Collective.ALL_GATHER
     around = isinstance(have, Split) and isinstance(want, Split) and want.halo and have.dimension == want.dimension
@@ -110,8 +111,10 @@ def spread_bytes(slot: Slot, have: State | None, want: State | None, workers: in
         return 0
     if have is None:
         return size * (workers if isinstance(want, Replicated) else 1)
+    if want is None and isinstance(have, Partial):
+        return size * (workers - 1) * (1 if have.stays_partial else 2)
     if want is None:
-        return size * (workers - 1 if isinstance(have, Partial) else 1)
+        return size
     if isinstance(have, Split) and isinstance(want, Replicated):
         return size * (workers - 1)
     return _converted(slot.shape, have, want, workers, slot.itemsize)

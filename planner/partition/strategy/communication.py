@@ -39,6 +39,8 @@ def input_bytes(
 
 def conversion_bytes(shape: tuple[int, ...], have: State, want: State, workers: int, itemsize: int) -> int:
     """Bytes received to spread a tensor in another way (its halos aside)."""
+    if isinstance(have, Partial) and not have.stays_partial and not isinstance(want, Unread):
+        return 2 * (workers - 1) * prod(shape) * itemsize
     if isinstance(want, Partial) and isinstance(have, Partial) and have != want:
         return (workers - 1) * prod(shape) * itemsize  # reduced to chunks, which are partial sums with zeros around
     if isinstance(want, Unread | Partial):

@@ -45,6 +45,11 @@ class Partial:
 
     reduction: Reduction
 
+    @property
+    def stays_partial(self) -> bool:
+        """Whether it is reduced where it is needed, to what is needed of it; others are reduced in full at once."""
+        return self.reduction is Reduction.SUM
+
 
 State = Unread | Replicated | Split | Partial
 

@@ -187,7 +187,8 @@ class Traffic:
     def _stages(self, splittable: SplittableOp, shares: Sequence[OpShare]) -> None:
         if not any(share.reduced for share in shares):
             return
-        mesh, size = self.plan.mesh, max(splittable.itemsizes, default=4)
+        mesh = self.plan.mesh
+        size = 8 if any(operand.dtype == "float64" for operand in splittable.description.inputs) else 4
         row = []
         for level, share in enumerate(shares):
             moved = 0

@@ -10,6 +10,7 @@ import numpy as np
 from planner.partition.plan.validator.index_sets import Mask, part_of_dimension
 from planner.partition.plan.validator.shares import Boxes
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
+from planner.partition.tdl import Reduction
 
 
 @lru_cache(maxsize=1 << 16)
@@ -29,7 +30,8 @@ def converted(shape: tuple[int, ...], have: State | None, want: State | None, wo
         return elements * (workers if isinstance(want, Replicated) else 1)
     if isinstance(have, Partial):
         reduced = (workers - 1) * elements
-        return 2 * reduced if isinstance(want, Replicated) else reduced
+        everywhere = isinstance(want, Replicated) or have.reduction is not Reduction.SUM
+        return 2 * reduced if everywhere else reduced
     if want is None:
         return elements
     if isinstance(want, Partial):

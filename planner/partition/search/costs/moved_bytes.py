@@ -58,9 +58,10 @@ def spread_bytes(
     if have is None:  # a worker may have nothing of what it wants
         times = 0 if isinstance(want, Unread) else workers if isinstance(want, Replicated) else 1
         return times * prod(shape) * itemsize
-    if want is None:  # nobody may be able to keep what it has
-        whole = prod(shape) * itemsize
-        return 0 if isinstance(have, Replicated) else (workers - 1 if isinstance(have, Partial) else 1) * whole
+    if want is None and isinstance(have, Partial):  # nobody may be able to keep what it has
+        return (workers - 1) * (1 if have.stays_partial else 2) * prod(shape) * itemsize
+    if want is None:
+        return 0 if isinstance(have, Replicated) else prod(shape) * itemsize
     return _spread(shape, have, want, workers, itemsize)
 
 

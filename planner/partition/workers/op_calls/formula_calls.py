@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from planner.partition.parts import only_variable
 from planner.partition.tdl import (
     FUNCTIONS,
     Apply,
@@ -23,18 +24,18 @@ from planner.partition.tdl import (
     Reduce,
     Reduction,
     Variable,
+    digits,
 )
-from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
+from planner.partition.workers.events.worker_events import WorkerEvents, dense, permuted
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.tensors.redistribute import redistribute
-from planner.partition.workers.tensors.spreads import Spread, Whole, chunks, local_elements
+from planner.partition.workers.tensors.spreads import Cut, Spread, Whole, chunks, local_elements, local_part, uncut
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
-_SCALARS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 _REDUCED = {Reduction.SUM: _ATEN.sum.dim_IntList, Reduction.MAX: _ATEN.amax.default, Reduction.MIN: _ATEN.amin.default}
-#: A formula's intermediate values may be so many times as large as the largest tensor of its op.
-_LARGEST = 4
+#: Functions whose calls take a number for a second tensor.
+_NUMBERS_AS_TENSORS = frozenset({"add", "sub", "mul", "div"})
 
 #: A tensor with a dimension per variable in scope, of size 1 where it does not depend on it; or a number.
 _Value = Layout | float | int | bool
@@ -52,6 +53,7 @@ class FormulaCalls:
         tensors: by input of the description, the worker's chunk.
         spreads: by index variable that is divided, how its values are spread.
         reduced: by name of a stage that workers reduce, how and over which levels.
+        stage_dtype: in which precision they do.
     """
 
     calls: WorkerEvents
@@ -61,6 +63,7 @@ class FormulaCalls:
     tensors: dict[Operand, Layout]
     spreads: Mapping[Variable, Spread]
     reduced: Mapping[str, tuple[Reduction, Sequence[int]]]
+    stage_dtype: torch.dtype
     _made: dict[object, Layout] = field(default_factory=dict)
 
     def add(self, outputs: Sequence[tuple[int, Layout, bool]]) -> None:
@@ -68,15 +71,15 @@ class FormulaCalls:
 
         Args:
             outputs: output of the description, where the worker is to have its chunk, and whether that exists already.
-
-        Raises:
-            StowageError: the formulas are not made of calls.
         """
         for stage in self.description.stages:
             assert stage.operand is not None
             self.tensors[stage.operand] = self._stage(stage)
         late = []
         for number, layout, exists in outputs:
+            if number not in self.description.outputs:  # it has no elements
+                self.calls.add(_ATEN.empty.memory_format, (layout.shape,), layout, dtype=layout.dtype)
+                continue
             formula = self.description.outputs[number]
             if exists:  # others may still read what is there now
                 late.append((self._of_formula(formula, layout.dtype, None), layout))
@@ -89,38 +92,53 @@ class FormulaCalls:
         value = self._tensor(self._value(formula.value, formula.variables), formula.variables)
         if formula.target in self.reduced:
             reduction, levels = self.reduced[formula.target]
+            if value.dtype != self.stage_dtype:
+                value = self._call(_ATEN._to_copy.default, (value,), {"dtype": self.stage_dtype}, None)
             value = self.calls.all_reduce(value if value.dense else self.calls.clone(value), levels, reduction)
         return self._placed(formula, value)
 
     def _of_formula(self, formula: Formula, dtype: torch.dtype, into: Layout | None) -> Layout:
         """A formula's values in the shape of what it is written to, and there if a place is given."""
         scope = formula.variables
-        whole = tuple(self._size(variable) for variable in scope)
-        order = [variable for place in formula.places for variable, _ in place.terms]
+        order = [factor for place, size in zip(formula.places, formula.shape, strict=True)
+                 for factor in digits(place, size) or ()]  # fmt: skip
+        rows = tuple(self._size(variable) for variable in order)
+        own = tuple(prod(self._size(factor) for factor in digits(place, size) or ())
+                    for place, size in zip(formula.places, formula.shape, strict=True))  # fmt: skip
+        is_dense = into is not None and into == dense(into.storage, into.shape, into.dtype, into.offset)
         direct = None
-        if into is not None and tuple(order) == scope:
-            plain = tuple(size for size in into.shape if size != 1) == tuple(size for size in whole if size != 1)
-            if plain and into == dense(into.storage, into.shape, into.dtype, into.offset):
-                direct = dense(into.storage, whole, into.dtype, into.offset)
+        if into is not None and is_dense and tuple(order) == scope:
+            direct = dense(into.storage, rows, into.dtype, into.offset)
         value = self._tensor(self._value(formula.value, scope, direct), scope)
         if direct is not None and value.storage == direct.storage:
             return value
-        value = self._placed(formula, value)
-        if value.dtype != dtype or into is not None:
-            made = into or self.calls.new(value.shape, dtype)
-            if value.dtype == dtype:
-                self.calls.add(_ATEN.clone.default, (value,), made)
-            else:
-                self.calls.add(_ATEN._to_copy.default, (value,), made, dtype=dtype)
-            return made
-        return value
+        value = permuted(value, tuple(scope.index(variable) for variable in order))
+        if into is not None and is_dense:
+            made = dense(into.storage, rows, into.dtype, into.offset)
+        elif into is None and value.dtype == dtype and own == value.shape:
+            return value
+        else:
+            made = self.calls.new(rows, dtype)
+        self._copied(value, made)
+        if is_dense or into is None:
+            return made._replace(shape=own, strides=dense(0, own, dtype).strides)
+        self.calls.add(_ATEN.clone.default, (dense(made.storage, into.shape, dtype),), into)
+        return into
+
+    def _copied(self, value: Layout, made: Layout) -> None:
+        """Bring a value to a dense tensor of its shape."""
+        kwargs: dict[str, Any] = {"memory_format": torch.contiguous_format}
+        if value.dtype == made.dtype:
+            self.calls.add(_ATEN.clone.default, (value,), made, **kwargs)
+        else:
+            self.calls.add(_ATEN._to_copy.default, (value,), made, dtype=made.dtype, **kwargs)
 
     def _placed(self, formula: Formula, value: Layout) -> Layout:
-        """A value with the dimensions of what a formula writes instead of those of its variables."""
+        """A stage's values with its dimensions instead of those of its variables."""
         scope = list(formula.variables)
         shape, strides = [], []
         for place in formula.places:
-            variable = _only_variable(place)
+            variable = only_variable(place)
             if variable is None:
                 shape.append(1)
                 strides.append(1)
@@ -137,8 +155,7 @@ class FormulaCalls:
 
     def _tensor(self, value: _Value, scope: Sequence[Variable]) -> Layout:
         """A value as a tensor of the full size of its scope."""
-        if not isinstance(value, Layout):
-            raise refuse(self.op, f"its formula is the number {value}")
+        assert isinstance(value, Layout), f"the formula of {self.op} is a number"
         return self._expanded(value, scope, scope)
 
     def _expanded(self, value: Layout, scope: Sequence[Variable], over: Sequence[Variable]) -> Layout:
@@ -151,8 +168,7 @@ class FormulaCalls:
 
     def _value(self, part: Expression, scope: Sequence[Variable], into: Layout | None = None) -> _Value:
         if isinstance(part, Constant):
-            if isinstance(part.number, str):
-                raise refuse(self.op, f"the number {part.number} is not known")
+            assert not isinstance(part.number, str), f"a number of {self.op} is not known"
             return part.number
         if isinstance(part, Read):
             return self._read(part, scope)
@@ -160,38 +176,58 @@ class FormulaCalls:
             return self._position(part.index, scope)
         if isinstance(part, Apply):
             return self._apply(part.function, [self._value(each, scope) for each in part.parts], into)
-        if isinstance(part, Reduce) and part.reduction in _REDUCED:
-            inner = [*scope, *part.variables]
-            body = self._value(part.parts[0], inner)
-            if not isinstance(body, Layout):
-                raise refuse(self.op, f"its formula reduces the number {body}")
-            tensor = self._expanded(body, inner, part.variables)
-            dimensions = tuple(range(len(scope), len(inner)))
-            return self._call(_REDUCED[part.reduction], (tensor, dimensions), {}, into)
-        raise refuse(self.op, "its formula is not made of known functions and reductions")
+        assert isinstance(part, Reduce), f"the formula of {self.op} is not made of calls"
+        inner = [*scope, *part.variables]
+        body = self._value(part.parts[0], inner)
+        assert isinstance(body, Layout), f"the formula of {self.op} reduces a number"
+        tensor = self._expanded(body, inner, part.variables)
+        dimensions = tuple(range(len(scope), len(inner)))
+        return self._call(_REDUCED[part.reduction], (tensor, dimensions), {}, into)
 
     def _read(self, read: Read, scope: Sequence[Variable]) -> Layout:
-        tensor = self.tensors[read.operand]
+        tensor = self._own(read)
         strides = [1] * len(scope)
         shape = [1] * len(scope)
         for place, size, stride in zip(read.places, tensor.shape, tensor.strides, strict=True):
-            variable = None if place is None else _only_variable(place)
-            if place is None or (variable is None and place.terms) or (variable is None and size > 1):
-                raise refuse(self.op, f"its formula reads {read.operand.name} in more than its places one by one")
+            variable = None if place is None else only_variable(place)
             if variable is not None:
                 dimension = list(scope).index(variable)
-                if shape[dimension] > 1 or size != self._size(variable):
-                    raise refuse(self.op, f"its formula reads a diagonal or another chunk of {read.operand.name}")
                 shape[dimension], strides[dimension] = size, stride
         found = tensor._replace(shape=tuple(shape), strides=tuple(strides))
         if found.dtype in (torch.float16, torch.bfloat16):
             return self._call(_ATEN._to_copy.default, (found,), {"dtype": torch.float32}, None)
         return found
 
+    def _own(self, read: Read) -> Layout:
+        """The part of a tensor at the values that the worker has of the variables that it is read by.
+
+        It has more of a tensor that is read in several ways.
+        """
+        tensor = self.tensors[read.operand]
+        for dimension, place in enumerate(read.places):
+            variable = None if place is None else only_variable(place)
+            if variable is None or tensor.shape[dimension] == self._size(variable):
+                continue
+            key = "part", tensor, dimension, variable
+            if key not in self._made:
+                if not tensor.dense or tensor.offset:
+                    tensor = self.calls.clone(tensor)
+                self._made[key] = self._part(tensor, dimension, self.spreads[variable])
+            tensor = self._made[key]
+        return tensor
+
+    def _part(self, tensor: Layout, dimension: int, spread: Spread) -> Layout:
+        """The worker's part along one dimension of a dense tensor that has all of it."""
+        step = tensor.strides[dimension]
+        cut = tuple(Cut(level.stride * step, level.size) if isinstance(level, Cut) else level for level in spread)
+        part = local_part(tensor, chunks(cut, self.calls.mesh, self.calls.place))
+        assert part is not None
+        elements = tensor.elements
+        found = redistribute(self.calls, tensor.storage, tensor.dtype, elements, uncut(cut), cut)
+        return part._replace(storage=found)
+
     def _position(self, index: Index, scope: Sequence[Variable]) -> _Value:
         """An affine expression of index variables, by the values of these that the worker has."""
-        if index.divisor != 1:
-            raise refuse(self.op, "its formula divides an index")
         total: _Value = index.constant
         for variable, factor in index.terms:
             numbers: _Value = self._numbers(variable, scope)
@@ -232,10 +268,9 @@ class FormulaCalls:
         if numbers[0]:
             return self._of_number(name, first, others[0], into)
         packet = getattr(_ATEN, name)
-        if len(values) > 1 and numbers[1] and name in _SCALARS:
-            return self._call(packet.Scalar, tuple(values), {}, into)
-        if len(values) > 1 and numbers[1] and name == "pow":
-            return self._call(packet.Tensor_Scalar, tuple(values), {}, into)
+        if len(values) > 1 and numbers[1] and name not in _NUMBERS_AS_TENSORS:
+            kernel = packet.Tensor_Scalar if name == "pow" else packet.Scalar
+            return self._call(kernel, tuple(values), {}, into)
         overloads = packet.overloads()
         kernel = next(getattr(packet, known) for known in ("Tensor", "Tensor_Tensor", "default") if known in overloads)
         return self._call(kernel, tuple(values), {}, into)
@@ -248,9 +283,8 @@ class FormulaCalls:
             return self._call(_ATEN.rsub.Scalar, (other, number), {}, into)
         if name == "div":
             return self._apply("mul", [self._call(_ATEN.reciprocal.default, (other,), {}, None), number], into)
-        if name == "pow":
-            return self._call(_ATEN.pow.Scalar, (number, other), {}, into)
-        raise refuse(self.op, f"its formula computes {name} of a number and a tensor")
+        assert name == "pow", f"the formula of {self.op} computes {name} of a number and a tensor"
+        return self._call(_ATEN.pow.Scalar, (number, other), {}, into)
 
     def _call(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], into: Layout | None) -> Layout:
         """Add a call; the same call on the same tensors is made once."""
@@ -260,23 +294,7 @@ class FormulaCalls:
         (returned,) = self.fakes.returned(self.op, target, args, kwargs)
         assert returned is not None
         shape, dtype = returned
-        most = max(prod(each) for each in (*(x.shape for x in self.tensors.values()), *self._output_shapes()))
-        if prod(shape) > _LARGEST * max(most, 1):
-            raise refuse(self.op, f"its formula needs {prod(shape):,} values at once")
         made = into if into is not None and (into.shape, into.dtype) == returned else self.calls.new(shape, dtype)
         self.calls.add(target, args, made, **kwargs)
         self._made[key] = made
         return made
-
-    def _output_shapes(self) -> list[tuple[int, ...]]:
-        return [
-            tuple(self._size(variable) for variable in formula.variables)
-            for formula in self.description.outputs.values()
-        ]
-
-
-def _only_variable(place: Index) -> Variable | None:
-    """The variable that an index is; None if it is more or less than one."""
-    if len(place.terms) != 1 or place.constant or place.divisor != 1 or place.terms[0][1] != 1:
-        return None
-    return place.terms[0][0]

@@ -11,7 +11,7 @@ import torch
 
 from planner.partition.ops.broadcast import pair
 from planner.partition.tdl import Range
-from planner.partition.workers.events.worker_events import WorkerEvents, refuse
+from planner.partition.workers.events.worker_events import WorkerEvents
 from planner.partition.workers.op_calls.local_calls import groups_of
 from planner.program import Layout
 
@@ -43,26 +43,23 @@ class Windows:
         op: its name.
         dimensions: those along which it does.
         columns: of the whole image that windows move over.
+        operands: the arguments of the op by name, with operands for tensors.
     """
 
     calls: WorkerEvents
     op: str
     dimensions: Mapping[int, Windowed]
     columns: int
+    operands: Mapping[str, Any]
 
     def needed(self, dimension: int, place: int) -> Range | None:
         """The range of an input that the worker was brought; None if it needs nothing of it."""
         return self.dimensions[dimension].needs[place][self.calls.worker]
 
     def read(self, dimension: int, place: int) -> Range:
-        """The range of an input that the worker was brought.
-
-        Raises:
-            StowageError: it was brought nothing.
-        """
+        """The range of an input that the worker was brought."""
         found = self.needed(dimension, place)
-        if found is None:
-            raise refuse(self.op, "a worker would have nothing to compute with")
+        assert found is not None, f"{self.op} has nothing to compute with"
         return found
 
 
@@ -89,8 +86,6 @@ class _Geometry:
 def convolution(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Every worker convolves the region under its windows."""
     x, weight, bias, stride, padding, dilation, transposed, output_padding, _ = args
-    if transposed:
-        raise refuse(at.op, "its image is divided, and it is transposed")
     shape = _geometry(len(weight.shape) - 2, weight.shape[2:], stride, padding, dilation)
     x = _under_windows(at, x, 0, shape, 0.0)
     settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups_of(x, weight, None)
@@ -100,14 +95,14 @@ def convolution(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | N
 def convolution_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """The weight's gradient sums over a worker's windows; the image's is spread from the windows that reach a chunk."""
     grad, x, weight, bias, stride, padding, dilation, transposed, output_padding, _, mask = args
-    if transposed or (mask[0] and (mask[1] or mask[2])):
-        raise refuse(at.op, "its image is divided, and it is transposed or makes all gradients at once")
     shape = _geometry(len(weight.shape) - 2, weight.shape[2:], stride, padding, dilation)
     groups = groups_of(x, weight, None)
     settings = stride, shape.borders_within(at), dilation, transposed, output_padding, groups, mask
     sizes = [grad.shape[1]] if bias else bias
     target = _ATEN.convolution_backward.default
-    if mask[0]:
+    if mask[0] and _is_out_of_reach(at):
+        _zeros(at, results[0])
+    elif mask[0]:
         reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
         image, spread = _spread_image(at, x, results, reached)
         at.calls.add(target, (grad, image, weight, sizes, *settings), spread, *results[1:])
@@ -133,6 +128,9 @@ def max_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None
 
 def max_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Gradients are put where the windows that reach a worker's chunk found their largest value."""
+    if _is_out_of_reach(at):
+        _zeros(at, results[0])
+        return
     grad, x, window, stride, padding, dilation, ceil, place = args
     shape = _geometry(2, window, stride or window, padding, dilation)
     reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
@@ -148,7 +146,7 @@ def max_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layo
 def avg_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Every worker averages the region under its windows."""
     x, window, stride, padding, ceil, padded, divisor = _completed(args, ((), 0, False, True, None))
-    shape = _averaged(at, window, stride or window, padding, padded, ceil, divisor)
+    shape = _geometry(2, window, stride or window, padding, 1)
     region = _under_windows(at, x, 0, shape, 0.0)
     settings = shape.window, shape.steps, shape.borders_within(at), ceil, padded, divisor
     at.calls.add(_ATEN.avg_pool2d.default, (region, *settings), *results)
@@ -156,8 +154,11 @@ def avg_pool(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None
 
 def avg_pool_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
     """Gradients are spread over the windows that reach a worker's chunk."""
+    if _is_out_of_reach(at):
+        _zeros(at, results[0])
+        return
     grad, x, window, stride, padding, ceil, padded, divisor = args
-    shape = _averaged(at, window, stride or window, padding, padded, ceil, divisor)
+    shape = _geometry(2, window, stride or window, padding, 1)
     reached = {d: shape.under(d, at.read(d, 0)) for d in at.dimensions}
     image, spread = _spread_image(at, x, results, reached)
     settings = shape.window, shape.steps, shape.borders_within(at), ceil, padded, divisor
@@ -189,13 +190,14 @@ def _geometry(rank: int, *settings: Any) -> _Geometry:
     return _Geometry(*(pair(setting, rank) for setting in settings))
 
 
-def _averaged(
-    at: Windows, window: Any, stride: Any, padding: Any, padded: bool, ceil: bool, divisor: int | None
-) -> _Geometry:
-    shape = _geometry(2, window, stride, padding, 1)
-    if divisor is None and (ceil or (not padded and any(shape.borders))):
-        raise refuse(at.op, "windows at the borders of its divided images average fewer values")
-    return shape
+def _is_out_of_reach(at: Windows) -> bool:
+    """Whether no window reaches the worker's chunk."""
+    return any(at.needed(dimension, 0) is None for dimension in at.dimensions)
+
+
+def _zeros(at: Windows, result: Layout | None) -> None:
+    assert result is not None
+    at.calls.add(_ATEN.zeros.default, (result.shape,), result, dtype=result.dtype)
 
 
 def _spread_image(
@@ -219,10 +221,14 @@ def _cropped(at: Windows, image: Layout, reached: Mapping[int, Range], result: L
 def _under_windows(at: Windows, x: Layout, place: int, shape: _Geometry, value: float) -> Layout:
     """The region under a worker's windows of an image of which it was brought what there is, a value around it."""
     wants = {dimension: shape.under(dimension, windowed.made) for dimension, windowed in at.dimensions.items()}
+    size = tuple(wants[d][1] - wants[d][0] if d in wants else size for d, size in enumerate(x.shape))
+    if any(at.needed(dimension, place) is None for dimension in wants):  # all windows are over the border
+        border = at.calls.new(size, x.dtype)
+        at.calls.add(_ATEN.full.default, (size, value), border, dtype=x.dtype)
+        return border
     amounts = missing(len(x.shape), {d: (at.read(d, place), want) for d, want in wants.items()})
     if not any(amounts):
         return x
-    size = tuple(wants[d][1] - wants[d][0] if d in wants else size for d, size in enumerate(x.shape))
     moved = at.calls.new(size, x.dtype)
     at.calls.add(_ATEN.constant_pad_nd.default, (x, amounts, value), moved)
     return moved

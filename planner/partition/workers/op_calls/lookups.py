@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,6 @@ from planner.partition.workers.tensors.spreads import Cut, local_elements
 from planner.program import Layout
 
 _ATEN = torch.ops.aten
-EMBEDDING = _ATEN.embedding.default
-EMBEDDING_BACKWARD = _ATEN.embedding_dense_backward.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +46,86 @@ class Rows:
         return row
 
 
-def look_up(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Rows) -> None:
-    """The rows that a worker has, and zeros for the others.
+def look_up(
+    calls: WorkerEvents, target: Any, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Rows
+) -> None:
+    """What a kernel makes of the rows that a worker has, and of the others nothing.
 
     Args:
         calls: of the worker.
-        args: of the kernel, with the worker's rows for the table.
+        target: the kernel, one that reads or writes rows of a table by number.
+        args: its arguments, with the worker's rows for the table.
         results: what it returns.
         rows: the worker's.
     """
-    table, numbers = args[:2]
     (result,) = results
     assert result is not None
+    _RULES[target](calls, args, result, rows)
+
+
+def _embedding(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
+    table, numbers = args[:2]
     here, own = _own_numbers(calls, numbers, rows, 0)
     found = calls.new(result.shape, result.dtype)
-    calls.add(EMBEDDING, (table, own), found)
-    everywhere = here._replace(shape=(*here.shape, 1), strides=(*here.strides, 1))
-    calls.add(_ATEN.where.ScalarOther, (everywhere, found, 0), result)
+    calls.add(_ATEN.embedding.default, (table, own), found)
+    calls.add(_ATEN.where.ScalarOther, (_over_rows(here, result), found, 0), result)
 
 
-def look_up_backward(calls: WorkerEvents, args: tuple[Any, ...], results: Sequence[Layout | None], rows: Rows) -> None:
-    """The gradients of the rows that a worker has.
-
-    Args:
-        calls, results, rows: as in `look_up`.
-        args: of the kernel.
-    """
+def _embedding_backward(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
     grad, numbers, _, padding, scale = args
-    (result,) = results
-    assert result is not None
     _, own = _own_numbers(calls, numbers, rows, rows.count)  # the gradients of all other rows go to one more
     found = calls.new((rows.count + 1, result.shape[1]), result.dtype)
-    calls.add(EMBEDDING_BACKWARD, (grad, own, rows.count + 1, rows.place(padding), scale), found)
+    target = _ATEN.embedding_dense_backward.default
+    calls.add(target, (grad, own, rows.count + 1, rows.place(padding), scale), found)
     calls.add(_ATEN.clone.default, (dense(found.storage, result.shape, result.dtype),), result)
+
+
+def _index(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
+    table, (numbers,) = args
+    here, own = _own_numbers(calls, _from_the_start(calls, numbers, rows), rows, 0)
+    found = calls.new(result.shape, result.dtype)
+    calls.add(_ATEN.index.Tensor, (table, (own,)), found)
+    calls.add(_ATEN.where.ScalarOther, (_over_rows(here, result), found, 0), result)
+
+
+def _index_put(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
+    table, (numbers,), values, *rest = args
+    here, own = _own_numbers(calls, _from_the_start(calls, numbers, rows), rows, 0)
+    added = calls.new(values.shape, values.dtype)
+    calls.add(_ATEN.where.ScalarOther, (_over_rows(here, values), values, 0), added)
+    calls.add(_ATEN.index_put.default, (table, (own,), added, *rest), result)
+
+
+def _gather(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
+    table, dim, numbers, *rest = args
+    here, own = _own_numbers(calls, numbers, rows, 0)
+    found = calls.new(result.shape, result.dtype)
+    calls.add(_ATEN.gather.default, (table, dim, own, *rest), found)
+    calls.add(_ATEN.where.ScalarOther, (here, found, 0), result)
+
+
+_RULES: Mapping[Any, Callable[[WorkerEvents, tuple[Any, ...], Layout, Rows], None]] = {
+    _ATEN.embedding.default: _embedding,
+    _ATEN.embedding_dense_backward.default: _embedding_backward,
+    _ATEN.index.Tensor: _index,
+    _ATEN.index_put.default: _index_put,
+    _ATEN.gather.default: _gather,
+}
+
+
+def _over_rows(here: Layout, rows: Layout) -> Layout:
+    """A condition on rows for each of their elements."""
+    inner = len(rows.shape) - len(here.shape)
+    return here._replace(shape=(*here.shape, *[1] * inner), strides=(*here.strides, *[1] * inner))
+
+
+def _from_the_start(calls: WorkerEvents, numbers: Layout, rows: Rows) -> Layout:
+    """Numbers of rows, of which those below 0 count from the end."""
+    below, moved, counted = (calls.new(numbers.shape, kind) for kind in (torch.bool, numbers.dtype, numbers.dtype))
+    calls.add(_ATEN.lt.Scalar, (numbers, 0), below)
+    calls.add(_ATEN.add.Tensor, (numbers, rows.total), moved)
+    calls.add(_ATEN.where.self, (below, moved, numbers), counted)
+    return counted
 
 
 def _own_numbers(calls: WorkerEvents, numbers: Layout, rows: Rows, other: int) -> tuple[Layout, Layout]:

@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from planner.graph import Graph, Op
 from planner.partition.op_strategies import SplittableOp
+from planner.partition.parts import ARANGES, IMAGES, TABLES, Route, windowed_inputs
 from planner.partition.strategy import Partial, Replicated, Split, State, Unread
 from planner.partition.tdl import Range, Reduction, Variable, regions
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, refuse
 from planner.partition.workers.op_calls.aligned_rows import with_aligned_rows
+from planner.partition.workers.op_calls.counting import count
 from planner.partition.workers.op_calls.divisions import Divided
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.op_calls.formula_calls import FormulaCalls
 from planner.partition.workers.op_calls.images import Windowed, Windows
-from planner.partition.workers.op_calls.local_calls import local_arguments, local_range, obstacle
-from planner.partition.workers.op_calls.lookups import (
-    EMBEDDING,
-    EMBEDDING_BACKWARD,
-    Rows,
-    look_up,
-    look_up_backward,
-)
-from planner.partition.workers.op_calls.windows import IMAGES, windowed_call
+from planner.partition.workers.op_calls.local_calls import local_arguments
+from planner.partition.workers.op_calls.lookups import Rows, look_up
+from planner.partition.workers.op_calls.windows import windowed_call
 from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
 from planner.partition.workers.tensors.worker_tensors import WorkerTensors
 from planner.program import Backend, Call, Layout, TensorRef, places
@@ -35,9 +31,6 @@ from planner.program import Backend, Call, Layout, TensorRef, places
 _ATEN = torch.ops.aten
 _NLL = _ATEN.nll_loss_forward.default
 _MEAN, _SUM = 1, 2
-_LOOKED_UP = {EMBEDDING: look_up, EMBEDDING_BACKWARD: look_up_backward}
-#: Kernels that count places in whole images.
-_COUNTED = frozenset({_ATEN.max_pool2d_with_indices.default, _ATEN.max_pool2d_with_indices_backward.default})
 #: Kernels that make the image that they count places in.
 _TO_IMAGES = frozenset({_ATEN.max_pool2d_with_indices_backward.default})
 
@@ -112,7 +105,7 @@ class OpCalls:
             if wants.setdefault(tensor, states) != states:
                 raise refuse(op.name, f"it needs {self._graph.tensors[tensor].name} in two ways at once")
         gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
-        divided = _DividedOp(op, call, splittable, ways, {}, {}, _window_ways(call.target, ways))
+        divided = _DividedOp(op, call, splittable, ways, {}, {}, _window_ways(splittable, ways))
         updated = tensors.updated(op, wants, gives)
         windows = self._windows(divided)
         for place, tensor in enumerate(op.inputs):
@@ -160,32 +153,38 @@ class OpCalls:
 
     def _compute(self, divided: _DividedOp, windows: Mapping[int, Windowed]) -> None:
         op, call, args, results = divided.op, divided.call, divided.args, divided.results
-        levels = divided.levels
-        if windows:
+        strategies = [way.strategy for way in divided.ways if way.strategy is not None]
+        way = divided.splittable.route(strategies)
+        if way is Route.WINDOWS:
             image = op.outputs[0] if call.target in _TO_IMAGES else op.inputs[0]
-            columns = self._graph.tensors[image].shape[-1]
-            windowed_call(Windows(self._calls, op.name, windows, columns), call.target, args, results)
+            shape = self._graph.tensors[image].shape
+            operands = divided.splittable.call.arguments
+            windowed_call(
+                Windows(self._calls, op.name, windows, shape[-1] if shape else 1, operands), call.target, args, results
+            )
             return
-        if call.target is _NLL and levels and _divides_rows([divided.ways[level] for level in levels]):
+        if way is Route.SUMS:
             self._nll(divided)
             return
-        if call.target in _LOOKED_UP and (rows := self._rows(divided)) is not None:
-            _LOOKED_UP[call.target](self._calls, args, results, rows)
+        if way is Route.ROWS:
+            look_up(self._calls, call.target, args, results, self._rows(divided))
             return
-        if any(obstacle(call.target, args, divided.ways[level], results) for level in levels):
+        if way is Route.FORMULAS:
             self._formulas(divided)
             return
-        target = call.target
-        if levels:
-            args = local_arguments(target, args, results)
-            spread = divided.made.get(op.outputs[0], self._tensors.whole)
-            elements = prod(self._graph.tensors[op.outputs[0]].shape)
-            own = chunks(spread, self._calls.mesh, self._calls.place)
-            target, args = local_range(op.name, target, args, elements, own)
-        args = with_aligned_rows(self._calls, target, args)
         kwargs = {name: _filled(value, divided.tensors) for name, value in call.kwargs.items()}
-        self._fakes.check(op.name, target, args, kwargs, results)
-        self._calls.add(target, args, *results, **kwargs)
+        if strategies and call.target in ARANGES:
+            spread = divided.made.get(op.outputs[0], self._tensors.whole)
+            (result,) = results
+            assert result is not None
+            elements = prod(self._graph.tensors[op.outputs[0]].shape)
+            count(self._calls, call.target, args, kwargs, result, elements, spread)
+            return
+        if strategies:
+            args = local_arguments(call.target, args, results)
+        args = with_aligned_rows(self._calls, call.target, args)
+        self._fakes.check(op.name, call.target, args, kwargs, results)
+        self._calls.add(call.target, args, *results, **kwargs)
         if op.random:
             self._calls.note_draw(op)
 
@@ -213,28 +212,24 @@ class OpCalls:
             operand: divided.tensors[tensor] for operand, tensor in zip(description.inputs, op.inputs, strict=True)
         }
         axes = self._axes(divided)
-        formulas = FormulaCalls(self._calls, self._fakes, op.name, description, tensors, axes, reduced)
+        dtype = divided.splittable.stage_dtype
+        formulas = FormulaCalls(self._calls, self._fakes, op.name, description, tensors, axes, reduced, dtype)
         outputs = zip(divided.splittable.outputs, op.outputs, strict=True)
         formulas.add([(number, divided.tensors[tensor], tensor not in divided.made) for number, tensor in outputs])
 
-    def _rows(self, divided: _DividedOp) -> Rows | None:
-        """The rows of a table that a worker has; None if it has all of them."""
-        for axis, spread in self._axes(divided).items():
-            if axis.name == "v":
-                return Rows(axis.size, chunks(spread, self._calls.mesh, self._calls.place))
-        return None
+    def _rows(self, divided: _DividedOp) -> Rows:
+        """The rows of a table that a worker has."""
+        axes = {axis.name: (axis.size, spread) for axis, spread in self._axes(divided).items()}
+        total, spread = axes[TABLES[divided.call.target]]
+        return Rows(total, chunks(spread, self._calls.mesh, self._calls.place))
 
     def _windows(self, divided: _DividedOp) -> dict[int, Windowed]:
         """By dimension along which the op reads more than its chunks, what the worker makes and reads."""
-        op = divided.op
         found: dict[int, Windowed] = {}
         for dimension, way in divided.windowed.items():
             assert way.strategy is not None
             axis = way.strategy.axis
             assert axis is not None
-            give = next((give for give in way.gives if isinstance(give, Split)), None)
-            if give is not None and (give.dimension != dimension or give.size != axis.size):
-                raise refuse(op.name, "what it makes is not divided along the dimension that it reads more of")
             ranges = self._axis_ranges(divided, axis)
             needs = {
                 place: self._needs(divided, axis, ranges, place, dimension)
@@ -307,23 +302,29 @@ class OpCalls:
             dimension: windowed.needs[place]
             for dimension, windowed in windows.items() if place in windowed.needs and dimension not in chunked
         }  # fmt: skip
-        found = self._tensors.fetch_region(tensor, rest, needs, op.name, divided.windowed)
-        divided.tensors[tensor] = found or self._calls.empty((0,), self._tensors.layout(tensor).dtype)
+        divided.tensors[tensor] = self._tensors.fetch_region(tensor, rest, needs, op.name, divided.windowed)
 
     def _nll(self, divided: _DividedOp) -> None:
         """Rows are divided: losses and weights are added up over all workers, and then divided."""
         scores, target, weight, reduction, ignored = divided.args
-        if len(divided.results) != 2 or None in divided.results:
-            raise refuse(divided.op.name, "the weights of its rows are not kept")
-        loss, total = cast(tuple[Layout, Layout], divided.results)
-        parts = [self._calls.new((), layout.dtype) for layout in (loss, total)]
+        loss, total = divided.results
+        parts = [self._calls.new((), scores.dtype) for _ in range(2)]
         self._calls.add(_NLL, (scores, target, weight, _SUM, ignored), *parts)
-        sums = [self._calls.all_reduce(layout, divided.levels) for layout in parts]
+        if scores.dtype != divided.splittable.stage_dtype:
+            parts = [self._converted(part, divided.splittable.stage_dtype) for part in parts]
+        losses, weights = (self._calls.all_reduce(layout, divided.levels) for layout in parts)
         if reduction == _MEAN:
-            self._calls.add(_ATEN.div.Tensor, (sums[0], sums[1]), loss)
-        else:
-            self._calls.add(_ATEN.clone.default, (sums[0],), loss)
-        self._calls.add(_ATEN.clone.default, (sums[1],), total)
+            mean = self._calls.new((), losses.dtype)
+            self._calls.add(_ATEN.div.Tensor, (losses, weights), mean)
+            losses = mean
+        for value, result in ((losses, loss), (weights, total)):
+            if result is not None:
+                self._calls.add(_ATEN._to_copy.default, (value,), result, dtype=result.dtype)
+
+    def _converted(self, layout: Layout, dtype: torch.dtype) -> Layout:
+        converted = self._calls.new(layout.shape, dtype)
+        self._calls.add(_ATEN._to_copy.default, (layout,), converted, dtype=dtype)
+        return converted
 
 
 def _combined(states: Sequence[State]) -> list[State]:
@@ -338,18 +339,12 @@ def _has_halo(state: State) -> bool:
     return isinstance(state, Split) and state.halo
 
 
-def _window_ways(target: Any, ways: Sequence[Divided]) -> dict[int, Divided]:
+def _window_ways(op: SplittableOp, ways: Sequence[Divided]) -> dict[int, Divided]:
     """By dimension along which an op reads other elements than its chunk's, how it is divided there."""
-    counts = target in _COUNTED
     return {
-        want.dimension: way for way in ways for want in way.wants
-        if isinstance(want, Split) and (want.halo or (counts and want.dimension > 1))
+        dimension: way for way in ways if way.strategy is not None
+        for dimension in windowed_inputs(op.call, way.strategy).values()
     }  # fmt: skip
-
-
-def _divides_rows(ways: Sequence[Divided]) -> bool:
-    states = [way.wants[0] for way in ways]
-    return all(isinstance(state, Split) and state.dimension == 0 for state in states)
 
 
 def _filled(value: Any, tensors: Mapping[int, Layout]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from planner.partition.workers.events.worker_events import refuse
+from planner.partition.tdl import Operand
 from planner.partition.workers.op_calls import images
 from planner.partition.workers.op_calls.images import Windows
 from planner.program import Layout
@@ -22,20 +22,27 @@ def windowed_call(windows: Windows, target: Any, args: tuple[Any, ...], results:
         windows: the op, and what is made and read.
         target, args: its kernel and arguments, whose tensors are the regions.
         results: where the worker is to have its chunks.
-
-    Raises:
-        StowageError: no rule is known for the kernel.
     """
-    rule = _RULES.get(target)
-    if rule is None:
-        raise refuse(windows.op, f"{target} needs more than its chunks, and no rule is known for it")
-    rule(windows, args, results)
+    _RULES[target](windows, args, results)
 
 
 def _cat(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
-    (dimension,) = at.dimensions
-    pieces = tuple(piece for place, piece in enumerate(args[0]) if at.needed(dimension, place) is not None)
-    at.calls.add(_ATEN.cat.default, (pieces, *args[1:]), *results)
+    ((dimension, windowed),) = at.dimensions.items()
+    operands: Sequence[Operand] = at.operands["tensors"]
+    pieces: list[Layout] = []
+    start = 0
+    for operand, region in zip(operands, args[0], strict=True):
+        if operand.shape == (0,):
+            continue
+        size = operand.shape[dimension]
+        first, last = max(windowed.made[0] - start, 0), min(windowed.made[1] - start, size)
+        start += size
+        if first < last:  # a tensor that is joined twice may be brought for another of its places
+            brought = at.read(dimension, operand.place)
+            shape = tuple(last - first if d == dimension else each for d, each in enumerate(region.shape))
+            skipped = (first - brought[0]) * region.strides[dimension]
+            pieces.append(region._replace(shape=shape, offset=region.offset + skipped))
+    at.calls.add(_ATEN.cat.default, (tuple(pieces), *args[1:]), *results)
 
 
 def _pad(at: Windows, args: tuple[Any, ...], results: Sequence[Layout | None]) -> None:
@@ -59,8 +66,6 @@ def _slice_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout
     (result,) = results
     read = at.needed(dimension, 0)
     assert result is not None
-    if dimension != dim % len(result.shape):
-        raise refuse(at.op, "another dimension than the one it fills is divided in parts that are no chunks")
     if read is None:
         at.calls.add(_ATEN.zeros.default, (result.shape,), result, dtype=result.dtype)
         return
@@ -73,7 +78,7 @@ def _slice_backward(at: Windows, args: tuple[Any, ...], results: Sequence[Layout
 _Rule = Callable[[Windows, tuple[Any, ...], Sequence[Layout | None]], None]
 
 #: Kernels whose windows move over images.
-IMAGES: Mapping[Any, _Rule] = {
+_IMAGES: Mapping[Any, _Rule] = {
     _ATEN.convolution.default: images.convolution,
     _ATEN.convolution_backward.default: images.convolution_backward,
     _ATEN.max_pool2d_with_indices.default: images.max_pool,
@@ -85,5 +90,5 @@ _RULES: Mapping[Any, _Rule] = {
     _ATEN.cat.default: _cat,
     _ATEN.constant_pad_nd.default: _pad,
     _ATEN.slice_backward.default: _slice_backward,
-    **IMAGES,
+    **_IMAGES,
 }

@@ -155,6 +155,60 @@ def splits_of(layout: Layout, spread: Spread) -> tuple[Split | None, ...] | None
     return None if missed else found
 
 
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a worker's chunk of a storage has of a tensor in the storage.
+
+    Args:
+        layout: that part as it lies in the worker's storage.
+        ranges: by dimension of the tensor of which the part has not all, the first and last (exclusive) index.
+        empty: whether the chunk has nothing of it; `layout` is then without meaning.
+    """
+
+    layout: Layout
+    ranges: Mapping[int, Range]
+    empty: bool
+
+
+def overlap_of(layout: Layout, own: Mapping[Cut, Range]) -> Overlap | None:
+    """The part of a tensor that is in a worker's chunk of its storage; None if it is no range of each dimension.
+
+    Args:
+        layout: the tensor, which may be a slice that begins in one worker's chunk and ends in another's.
+        own: by digit of the storage that is cut, the values that the worker has.
+    """
+    ranges: dict[int, Range] = {}
+    empty = False
+    for cut in sorted(own, key=lambda cut: -cut.stride):
+        first, last = own[cut]
+        high, low = divmod(layout.offset, cut.block)
+        digit, low = divmod(low, cut.stride)
+        inner = low + sum(
+            (size - 1) * stride for size, stride in zip(layout.shape, layout.strides, strict=True) if stride < cut.stride
+        )
+        moving = [
+            dimension for dimension, (size, stride) in enumerate(zip(layout.shape, layout.strides, strict=True))
+            if size > 1 and stride >= cut.stride and stride % cut.block
+        ]  # fmt: skip
+        if inner >= cut.stride or len(moving) > 1 or ranges.keys() & set(moving):
+            return None
+        shape = list(layout.shape)
+        for dimension in moving:
+            step, rest = divmod(layout.strides[dimension], cut.stride)
+            if rest or digit + (shape[dimension] - 1) * step >= cut.size:
+                return None
+            start, stop = (min(max(-(-(end - digit) // step), 0), shape[dimension]) for end in (first, last))
+            ranges[dimension] = start, stop
+            shape[dimension], digit = stop - start, digit + start * step
+        empty = empty or 0 in shape or not first <= digit < last
+        strides = tuple(
+            stride // cut.size * (last - first) if stride >= cut.block else stride for stride in layout.strides
+        )
+        offset = (high * (last - first) + digit - first) * cut.stride + low
+        layout = layout._replace(shape=tuple(shape), strides=strides, offset=offset)
+    return Overlap(layout, ranges, empty)
+
+
 def _part(layout: Layout, cut: Cut, split: Split, indices: int) -> Layout:
     """A tensor in the storage that holds only some values of a digit, as many as given."""
     shape = list(layout.shape)

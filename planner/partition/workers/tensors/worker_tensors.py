@@ -15,6 +15,7 @@ from planner.partition.tdl import Range, Reduction
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, permuted, refuse
 from planner.partition.workers.tensors.boxes import boxes_of, digits_of, exchange_of
 from planner.partition.workers.tensors.exchange import exchange
+from planner.partition.workers.tensors.part_updates import write_part
 from planner.partition.workers.tensors.redistribute import redistribute
 from planner.partition.workers.tensors.spreads import (
     Cut,
@@ -37,6 +38,7 @@ class StoredCopy:
 
     storage: int
     spread: Spread
+    part: Layout | None = None  # of which alone it is a copy, as rows of its own
 
 
 class WorkerTensors:
@@ -174,8 +176,8 @@ class WorkerTensors:
     def fetch_region(
         self, tensor: int, states: Sequence[State | None], needs: Mapping[int, Sequence[Range | None]], where: str,
         ranges: Collection[int],
-    ) -> Layout | None:  # fmt: skip
-        """A tensor of which every worker has a range of some dimensions; None if the worker needs nothing of it.
+    ) -> Layout:  # fmt: skip
+        """A tensor of which every worker has a range of some dimensions; none of them if it needs nothing of it.
 
         Args:
             tensor: which.
@@ -199,7 +201,10 @@ class WorkerTensors:
         if not self._covers(layout):
             layout, storage, spread = self._copied(layout, storage, spread)
         want = self.spread_in(layout, states, where, ranges)
-        cuts = {Cut(layout.strides[dimension], layout.shape[dimension]): each for dimension, each in needs.items()}
+        cuts = {
+            Cut(layout.strides[dimension], layout.shape[dimension]): each for dimension, each in needs.items()
+            if layout.shape[dimension] > 1
+        }  # fmt: skip
         elements = layout.elements
         digits = digits_of(elements, spread, want, tuple(cuts))
         held_boxes = None if digits is None else boxes_of(digits, spread, self.mesh)
@@ -217,19 +222,19 @@ class WorkerTensors:
             own = list(box)
             for cut, each in cuts.items():
                 own[digits.index(cut)] = each[worker] or (0, 0)
+            if any(each[worker] is None for each in needs.values()):
+                own = [(0, 0)] * len(own)
             wanted.append(tuple(own))
         levels = tuple(level for level, apart in enumerate(summed) if not apart)
         found = exchange_of(digits, held_boxes, tuple(wanted), self.mesh, levels)
         assert found is not None
         storage = exchange(self.calls, storage, layout.dtype, found)
-        mine: dict[Cut, Range] = {}
-        for cut, each in cuts.items():
-            own_range = each[self.calls.worker]
-            if own_range is None:
-                return None
-            mine[cut] = own_range
+        mine = {cut: each[self.calls.worker] or (0, 0) for cut, each in cuts.items()}
         local = local_part(layout, chunks(want, self.mesh, self.place) | mine)
-        return None if local is None else local._replace(storage=storage)
+        assert local is not None
+        local = local._replace(storage=storage)
+        nothing = {dimension for dimension, each in needs.items() if each[self.calls.worker] is None}
+        return local._replace(shape=tuple(0 if d in nothing else size for d, size in enumerate(local.shape)))
 
     def _copied(self, layout: Layout, storage: int, spread: Spread) -> tuple[Layout, int, Spread]:
         """A part of a storage as a storage of its own: its layout in it, where it is, and the spread in its terms."""
@@ -253,17 +258,19 @@ class WorkerTensors:
             storage = self.graph.tensors[tensor].storage
             if storage not in self.stored or storage in found:
                 continue
-            held, spread = self.stored[storage], self.spread(tensor, gives[tensor], op.name)
-            layout = self.layout(tensor)
+            held, layout = self.stored[storage], self.layout(tensor)
+            reads = [
+                read for read, states in wants.items()
+                if self.graph.tensors[read].storage == storage and not any(isinstance(want, Unread) for want in states)
+            ]  # fmt: skip
+            if not self._covers(layout):
+                read = any(self.layout(read) == layout for read in reads)
+                found[storage] = self._part_to_update(op, tensor, gives[tensor], held, read)
+                continue
+            spread = self.spread(tensor, gives[tensor], op.name)
             if held.spread == spread:
                 found[storage] = held
-            elif not self._covers(layout):
-                name = self.graph.tensors[tensor].name
-                raise refuse(op.name, f"it writes into a part of {name}, which is stored otherwise")
-            elif any(
-                self.graph.tensors[read].storage == storage and not any(isinstance(want, Unread) for want in states)
-                for read, states in wants.items()
-            ):
+            elif reads:
                 copy = redistribute(self.calls, held.storage, layout.dtype, layout.elements, held.spread, spread)
                 if copy in (held.storage, *self._fetched.values()):
                     copy = self.calls.clone(self._flat(copy, layout, spread)).storage
@@ -273,16 +280,51 @@ class WorkerTensors:
                 found[storage] = StoredCopy(self.calls.empty(local.shape, local.dtype).storage, spread)
         return found
 
+    def _part_to_update(
+        self, op: Op, tensor: int, states: tuple[State, ...], held: StoredCopy, read: bool
+    ) -> StoredCopy:  # fmt: skip
+        """Where an op updates a part of a storage: in it, or in rows of its own if the op needs it spread otherwise."""
+        layout = self.layout(tensor)
+        partial = any(isinstance(state, Partial) for state in states)
+        splits = tuple(state if isinstance(state, Split) else None for state in states)
+        if splits_of(layout, held.spread) == splits and not partial:
+            return held
+        rows = dense(0, layout.shape, layout.dtype)
+        spread = self.spread_in(rows, states, op.name)
+        local = local_part(rows, chunks(spread, self.mesh, self.place))
+        assert local is not None
+        copy = self.calls.empty(local.shape, layout.dtype)
+        if read:
+            self.calls.copy(self.fetch(tensor, states, op.name), copy)
+        return StoredCopy(copy.storage, spread, layout)
+
     def to_update(self, op: Op, tensor: int, states: Sequence[State], updated: dict[int, StoredCopy]) -> Layout:
         """A tensor that an op reads and writes in place, or writes."""
         name, layout = self.graph.tensors[tensor].name, self.layout(tensor)
         found = updated[layout.storage]
+        if found.part is not None:
+            return self._rows_to_update(op, tensor, states, found)
         unread = any(isinstance(state, Unread) for state in states)
         if not unread and self.spread(tensor, states, op.name) != found.spread:
             raise refuse(op.name, f"it reads {name} in one spread and writes it in another")
         local = self._local(layout, found.storage, found.spread)
         if local is None:
             raise refuse(op.name, f"it writes into a part of {name} across chunks")
+        return local
+
+    def _rows_to_update(self, op: Op, tensor: int, states: Sequence[State], found: StoredCopy) -> Layout:
+        """A part of a storage that an op updates in rows of its own, or another part of it, which it only reads."""
+        layout = self.layout(tensor)
+        rows = dense(found.storage, layout.shape, layout.dtype)
+        if layout != found.part:
+            if tensor in op.outputs:
+                raise refuse(op.name, f"it writes into several parts of {self.graph.tensors[tensor].name}")
+            return self.fetch(tensor, states, op.name)
+        unread = any(isinstance(state, Unread) for state in states)
+        if not unread and self.spread_in(rows, states, op.name) != found.spread:
+            raise refuse(op.name, f"it reads {self.graph.tensors[tensor].name} in one spread and writes it in another")
+        local = local_part(rows, chunks(found.spread, self.mesh, self.place))
+        assert local is not None
         return local
 
     def settle(self, tensor: int, layout: Layout, spread: Spread) -> None:
@@ -301,6 +343,9 @@ class WorkerTensors:
         """Bring what was updated in a copy to where it is stored."""
         held = self.stored[storage]
         if copy.storage == held.storage:
+            return
+        if copy.part is not None:
+            write_part(self.calls, copy.storage, copy.spread, copy.part, held.storage, held.spread)
             return
         tensor = next(tensor for tensor in self.graph.tensors if tensor.storage == storage and tensor.base < 0)
         layout = self.layout(tensor.id)
