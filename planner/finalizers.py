@@ -49,9 +49,15 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def collections_of_old_objects() -> tuple[int, ...]:
-    """Counts that stay the same for as long as all that is made stays among young objects, which are few."""
-    return tuple(generation["collections"] for generation in gc.get_stats()[1:])
+def collection_counts() -> tuple[int, ...]:
+    """How often objects of each generation were searched for cycles; what lives on grows old by it."""
+    return tuple(generation["collections"] for generation in gc.get_stats())
+
+
+def oldest_generation_since(counts: tuple[int, ...]) -> int:
+    """The oldest generation in which objects may be that were made since `collection_counts` were taken."""
+    grown = [generation + 1 for generation, now in enumerate(collection_counts()) if now != counts[generation]]
+    return min(max(grown, default=0), len(counts) - 1)
 
 
 def _after_fork() -> None:

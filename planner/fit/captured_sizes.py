@@ -11,7 +11,7 @@ from typing import Self
 
 from planner.cancel import Cancelled, CancelToken, uninterrupted
 from planner.capture import capture
-from planner.finalizers import collections_of_old_objects
+from planner.finalizers import collection_counts, oldest_generation_since
 from planner.fit.argument_checks import checked_step
 from planner.fit.failing_sizes import Failure, SizeFailedError, check_not_out_of_memory, refuse
 from planner.graph import Graph
@@ -94,7 +94,7 @@ class CapturedSizes:
         if value in self._failed:
             raise self._failed[value]
         if value not in self._graphs:
-            collections = collections_of_old_objects()
+            counts = collection_counts()
             try:
                 self._graphs[value] = self._captured(value)
             except Exception as error:
@@ -104,11 +104,10 @@ class CapturedSizes:
                 self._failed[value] = SizeFailedError(self._name, value, error)
                 raise self._failed[value] from error
             finally:
-                # the cycles of a model, as the search for them is disabled: among the youngest objects as long as no
-                # others were collected, and to go through old ones takes longer than most captures
-                young = collections == collections_of_old_objects()
+                # the cycles of a model, as the search for them is disabled; to go through all old objects takes longer
+                # than most captures
                 with uninterrupted():  # a Ctrl-C in the callback of a weak reference would be lost
-                    gc.collect(0 if young else 2)
+                    gc.collect(oldest_generation_since(counts))
         return self._graphs[value]
 
     def _captured(self, value: int) -> Graph:

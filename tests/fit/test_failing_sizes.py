@@ -144,6 +144,28 @@ def test_models_of_sizes_that_fail_are_let_go_of():
     assert max(most) <= 3
 
 
+def test_models_are_let_go_of_also_where_a_step_leaves_tensors_in_cycles():
+    alive, most = weakref.WeakSet(), []
+
+    class Untidy(nn.Linear):
+        def forward(self, rows):
+            left = [2 * rows]
+            left.append(left)
+            return super().forward(rows).mean()
+
+    def make(batch):
+        model = Untidy(64, 64)
+        model.itself = [model]
+        alive.add(model)
+        most.append(len(alive))
+        return TrainStep(model, torch.ones(batch, 64), loss=lambda model, rows: model(rows))
+
+    small = planner.machine("h100", memory="2GB")
+    planner.fit(make, small, {"batch": range(1, 10_000_000, 500_000)}, progress=False)
+    assert len(most) > 3
+    assert max(most) <= 2
+
+
 def test_too_little_memory_on_this_computer_is_not_taken_for_a_limit_of_the_model():
     def make(batch):
         return linear(batch) if batch < 4 else TrainStep(nn.Linear(8, 8), torch.empty(2**50))

@@ -11,7 +11,7 @@ from weakref import ref
 import torch
 
 from planner.errors import StowageError
-from planner.finalizers import collections_of_old_objects
+from planner.finalizers import collection_counts
 from planner.torch_private import FakeTensor, autocast_enabled
 
 #: A cached value may be a tuple of tuples of tensors.
@@ -82,7 +82,7 @@ class _Caches:
 
     def living(self) -> list[_lru_cache_wrapper[Any]]:
         """All that exist."""
-        collections = gc.get_freeze_count(), *collections_of_old_objects()
+        collections = gc.get_freeze_count(), *collection_counts()[1:]
         if collections == self._collections:
             others = [*gc.get_objects(0), *gc.get_objects(1)]
         else:
