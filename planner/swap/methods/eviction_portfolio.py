@@ -15,6 +15,7 @@ from planner.swap.emit.place_and_assemble import PackedPlan, finish_packed, fini
 from planner.swap.methods import checkpoint_validation as valid
 from planner.swap.methods.candidate import Candidate, Evaluation, Evaluator
 from planner.swap.methods.method import SearchContext, SearchStep
+from planner.swap.methods.preference import Rank, draft_rank
 from planner.swap.problem.problem import Seconds
 from planner.swap.schedule.budget_feasibility import orders
 
@@ -104,12 +105,12 @@ class Portfolio:
                 first_plan: SwapPlan | None = None
                 estimate = np.inf
                 if trial == 0 and evaluations and len(found) == len(evaluations):
-                    first_plan, estimate = yield from self._first_plan(min(evaluations, key=_seconds))
+                    first_plan, estimate = yield from self._first_plan(min(evaluations, key=self._rank))
                 fastest = min((one.seconds for one in found), default=np.inf)
                 yield SearchStep(len(evaluations), first_plan, doing, trial / _MAX_TRIALS, estimate)
                 if self._met(fastest):
                     break
-            found.sort(key=_seconds)
+            found.sort(key=self._rank)
             if found:
                 candidates = _distinct([one.candidate for one in found])[:_CANDIDATES_KEPT]
             to_pack = [one for one in self._to_pack(found) if one.seconds < self.best / CLOSE]
@@ -117,7 +118,7 @@ class Portfolio:
             fitting = [result for result in results if result.peak <= problem.memory]
             plan = None
             if fitting:
-                best = min(fitting, key=_planned_seconds)
+                best = min(fitting, key=self._packed_rank)
                 plan = yield from _until_done(partial(self._finish, best))
                 self.best = best.timing.seconds
             yield SearchStep(0, plan, doing, trial / _MAX_TRIALS)
@@ -157,7 +158,7 @@ class Portfolio:
         """All candidates with the ideal clock, then the fastest ones again with their resulting times as the clock."""
         for first in range(0, len(candidates), _BATCH):
             yield candidates[first : first + _BATCH]
-        again = sorted(found, key=_seconds)[:_REPLANNED]
+        again = sorted(found, key=self._rank)[:_REPLANNED]
         yield [replace(one.candidate, prefetch=False, clock=one.timing.clock) for one in again]
 
     def _try(self, candidates: Sequence[Candidate]) -> list[Evaluation]:
@@ -181,7 +182,7 @@ class Portfolio:
         for first in range(0, len(each), _BATCH):
             batch = each[first : first + _BATCH]
             evaluations = yield from _until_done(partial(self.context.each, self.evaluator.try_one, batch))
-            found = min((one for one in evaluations if one is not None), key=_seconds, default=None)
+            found = min((one for one in evaluations if one is not None), key=self._rank, default=None)
             plan = None
             if found is not None and found.placed is not None and found.seconds < self.best / CLOSE:
                 plan = yield from _until_done(partial(finish_placed, self.problem, found.placed, found.timing, NAME))
@@ -189,6 +190,12 @@ class Portfolio:
             yield SearchStep(len(evaluations), plan, "placing while planning", first / len(each))
             if self._met(self.best):
                 return
+
+    def _rank(self, one: Evaluation) -> Rank:
+        return draft_rank(self.problem, one.draft, one.seconds)
+
+    def _packed_rank(self, one: PackedPlan) -> Rank:
+        return draft_rank(self.problem, one.draft, one.timing.seconds)
 
     def _met(self, seconds: float) -> bool:
         return bool(seconds <= self.context.bound * CLOSE)
@@ -201,10 +208,6 @@ def _until_done(work: Callable[[], Found]) -> Generator[Cancelled, None, Found]:
             return work()
         except Cancelled as cancelled:
             yield cancelled
-
-
-def _seconds(one: Evaluation) -> float:
-    return one.seconds
 
 
 def _planned_seconds(one: PackedPlan) -> float:

@@ -15,6 +15,7 @@ from planner.swap.baselines.registry import BASELINES
 from planner.swap.bounds.any_order import bound_of, recomputing_bound_of
 from planner.swap.methods.eviction_portfolio import CLOSE, Portfolio
 from planner.swap.methods.method import Each, Item, Result, SearchStep
+from planner.swap.methods.preference import rank_of
 from planner.swap.problem.problem import Problem
 from planner.swap.schedule.budget_feasibility import (
     BudgetTooSmallError,
@@ -38,6 +39,8 @@ DEFAULT = "auto"
 #: The methods whose plans may run ops again.
 RECOMPUTING = frozenset(name for name, families in METHODS.items() if RECOMPUTING_FAMILIES.intersection(families))
 
+#: The turns in which a plan is looked for that is as fast as a baseline and copies less: passes, then their packing.
+_TURNS_TO_COPY_LESS = 2
 #: The host memory that counts as that of no plan, in bytes.
 _NONE = 2**62
 
@@ -87,7 +90,7 @@ class SearchState:
         recomputing_bound: lower bound on that of any plan, those included in which ops run again.
         families: those of the method, each with its best plan.
         baselines: seconds by baseline, None where it has no plan within the budgets.
-        best: the fastest plan so far; it has passed the validator.
+        best: the fastest plan so far, and of those as fast the one that copies least; it has passed the validator.
         history: every new best.
         evaluations: how many plans were timed.
         doing, share: what is being tried, and how much of it is done, from 0 to 1.
@@ -135,7 +138,7 @@ class SearchState:
         """Whether nothing is left to try."""
         if len(self.baselines) < len(BASELINES) or self.pending is not None:
             return False
-        return self._met(self.bound) or not self._worth_a_turn()
+        return not self._worth_a_turn()
 
     def _met(self, bound: float) -> bool:
         """Whether no plan that a bound holds for is faster than the best."""
@@ -147,7 +150,18 @@ class SearchState:
         return met
 
     def _worth_a_turn(self) -> list[Family]:
-        """The families that may still find the fastest plan."""
+        """The families that may still find the best plan.
+
+        Where a baseline meets the bound, no plan is faster, but one of the first of a family may copy less.
+        """
+        if self._met(self.bound):
+            best = self.best
+            if best is None or best.method not in BASELINES or not (best.swap_ins or best.swap_outs):
+                return []
+            return [
+                family for family in self.families
+                if family.copies_late and family.turns < _TURNS_TO_COPY_LESS and not family.done
+            ][:1]  # fmt: skip
         return [family for family in self.families if not (family.done or self._met(family.bound))]
 
     def share_done(self, time_limit: float | None) -> float:
@@ -237,7 +251,7 @@ class SearchState:
                 raise AssertionError(f"the {plan.method} plan for {self.problem.graph.name} is wrong: {problems[0]}")
             for family in takers:
                 family.best = plan
-            if self.best is None or plan.predicted.seconds < self.best.predicted.seconds:
+            if self.best is None or rank_of(plan, self.problem.graph) < rank_of(self.best, self.problem.graph):
                 self.best = plan
                 point = Point(self.seconds, self.evaluations + evaluations, plan.predicted.seconds, plan.method)
                 self.history.append(point)

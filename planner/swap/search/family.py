@@ -14,6 +14,7 @@ from planner.swap.methods.annealing import Annealing
 from planner.swap.methods.eviction_portfolio import Portfolio
 from planner.swap.methods.local_search import LocalSearch
 from planner.swap.methods.method import Each, Method, SearchContext, SearchStep
+from planner.swap.methods.preference import rank_of
 from planner.swap.methods.recomputing import Recomputing, Refining, without_copies
 from planner.swap.methods.swapadvisor import Genetic
 from planner.swap.problem.problem import Problem
@@ -63,7 +64,7 @@ class Family:
         seed, each, recompute_limit: as in `SearchContext`.
 
     Attributes:
-        best: the fastest plan of its kind so far, baselines included.
+        best: the best plan of its kind so far, baselines included.
         stage: index of the running method; `len(methods)` when all are done.
         share: how much of what it is trying is done, from 0 to 1.
         turns: how many search steps it had.
@@ -103,6 +104,11 @@ class Family:
         return self.name not in WITHOUT_COPIES
 
     @property
+    def copies_late(self) -> bool:
+        """Whether its first turns make plans that copy nothing before memory runs out."""
+        return FAMILIES[self.name][:1] == (Portfolio,)
+
+    @property
     def share_done(self) -> float:
         """The share done of its methods, from 0 to 1."""
         return min(1.0, (self.stage + self.share) / max(1, len(self.methods)))
@@ -118,12 +124,12 @@ class Family:
         return min(self.step_seconds, self.estimate) if self.turns <= _BELIEVED else self.step_seconds
 
     def improved_by(self, plan: SwapPlan) -> bool:
-        """Whether a plan is of its kind and faster than all of them so far."""
+        """Whether a plan is of its kind and better than all of them so far."""
         if not self.recomputes and len(plan.order) > len(self.problem.graph.ops):
             return False
         if not self.copies and (plan.swap_ins or plan.swap_outs):
             return False
-        return plan.predicted.seconds < self.step_seconds
+        return self.best is None or rank_of(plan, self.problem.graph) < rank_of(self.best, self.problem.graph)
 
     def spare_the_host(self) -> None:
         """Add methods that need less host memory, once."""
