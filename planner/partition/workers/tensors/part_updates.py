@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from planner.partition.tdl import Range
 from planner.partition.workers.events.worker_events import WorkerEvents, dense
 from planner.partition.workers.tensors.boxes import Box, boxes_of, digits_of, exchange_of
@@ -73,5 +71,5 @@ def _write_overlap(
         part = exchange(calls, part, layout.dtype, found)
     elif not mine.empty:
         part = calls.clone(box_view(part, layout.dtype, have[calls.worker], want[calls.worker])).storage
-    if not mine.empty and prod(mine.layout.shape):
+    if not mine.empty:
         calls.copy(dense(part, mine.layout.shape, layout.dtype), mine.layout._replace(storage=stored))

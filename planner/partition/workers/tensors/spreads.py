@@ -184,7 +184,9 @@ def overlap_of(layout: Layout, own: Mapping[Cut, Range]) -> Overlap | None:
         high, low = divmod(layout.offset, cut.block)
         digit, low = divmod(low, cut.stride)
         inner = low + sum(
-            (size - 1) * stride for size, stride in zip(layout.shape, layout.strides, strict=True) if stride < cut.stride
+            (size - 1) * stride
+            for size, stride in zip(layout.shape, layout.strides, strict=True)
+            if stride < cut.stride
         )
         moving = [
             dimension for dimension, (size, stride) in enumerate(zip(layout.shape, layout.strides, strict=True))
