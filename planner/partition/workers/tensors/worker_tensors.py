@@ -9,6 +9,7 @@ from math import prod
 import torch
 
 from planner.graph import Graph, Op, Phase
+from planner.partition.parts import compacted
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Partial, Split, State, Unread
 from planner.partition.tdl import Range, Reduction
@@ -53,15 +54,22 @@ class WorkerTensors:
     def __init__(self, plan: PartitionPlan, graph: Graph, calls: WorkerEvents) -> None:
         """Begin with no tensors."""
         self.plan, self.graph, self.calls = plan, graph, calls
+        self._compacted = compacted(graph)
         self.mesh, self.place = calls.mesh, calls.place
         self.whole: Spread = (Whole.EVERYWHERE,) * len(plan.mesh)
         self.stored: dict[int, StoredCopy] = {}  # by storage of the graph
         self._fetched: dict[tuple[int, object, Spread, Phase], int] = {}  # by storage, part of it, spread and phase
 
     def layout(self, tensor: int) -> Layout:
-        """A tensor as it is on a single device."""
+        """A tensor as it is on a single device, in memory that what was made fills if possible."""
         found = self.graph.tensors[tensor]
-        return Layout(found.storage, found.shape, found.strides, found.offset, getattr(torch, found.dtype))
+        strides, offset = self._compacted.layouts.get(tensor, (found.strides, found.offset))
+        return Layout(found.storage, found.shape, strides, offset, getattr(torch, found.dtype))
+
+    def _bytes(self, storage: int, dtype: torch.dtype) -> int:
+        """What a storage takes on a single device if what was made in it fills it."""
+        elements = self._compacted.elements.get(storage)
+        return self.graph.storages[storage].bytes if elements is None else elements * dtype.itemsize
 
     def existing(self, tensor: int) -> Layout:
         """A tensor that exists before the step; tensors that share memory share it here."""
@@ -84,7 +92,7 @@ class WorkerTensors:
         name = self.graph.tensors[tensor].name
         if not self._covers(layout) and spread != self.whole:
             raise refuse(name, "it does not fill its memory, as a slice does; give a copy of it (.clone())")
-        size = local_elements(self.graph.storages[layout.storage].bytes, chunks(spread, self.mesh, self.place))
+        size = local_elements(self._bytes(layout.storage, layout.dtype), chunks(spread, self.mesh, self.place))
         local = self._local(layout, self.calls.storage(size), spread)
         if local is None:
             raise refuse(name, "its split is not one of its memory")
@@ -240,7 +248,7 @@ class WorkerTensors:
         """A part of a storage as a storage of its own: its layout in it, where it is, and the spread in its terms."""
         splits = splits_of(layout, spread)
         if splits is None:
-            elements = self.graph.storages[layout.storage].bytes // layout.dtype.itemsize
+            elements = self._bytes(layout.storage, layout.dtype) // layout.dtype.itemsize
             whole = uncut(spread)
             storage = redistribute(self.calls, storage, layout.dtype, elements, spread, whole)
             splits, spread = (None,) * len(whole), whole
@@ -377,7 +385,7 @@ class WorkerTensors:
         return dense(storage, (elements,), layout.dtype)
 
     def _covers(self, layout: Layout) -> bool:
-        return layout.dense and layout.offset == 0 and layout.bytes == self.graph.storages[layout.storage].bytes
+        return layout.dense and layout.offset == 0 and layout.bytes == self._bytes(layout.storage, layout.dtype)
 
     def _serves_all(self, spread: Spread) -> Iterator[bool]:
         if any(isinstance(level, Cut) for level in spread):
@@ -390,7 +398,7 @@ class WorkerTensors:
             return held.storage
         key = storage, None, want, self.calls.phase
         if key not in self._fetched:
-            elements = self.graph.storages[storage].bytes // dtype.itemsize
+            elements = self._bytes(storage, dtype) // dtype.itemsize
             self._fetched[key] = redistribute(self.calls, held.storage, dtype, elements, held.spread, want)
         return self._fetched[key]
 
