@@ -16,7 +16,7 @@ from planner.partition.tdl import Range, Reduction
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, permuted, refuse
 from planner.partition.workers.tensors.boxes import boxes_of, digits_of, exchange_of
 from planner.partition.workers.tensors.exchange import exchange
-from planner.partition.workers.tensors.part_updates import write_part
+from planner.partition.workers.tensors.part_updates import fetch_overlaps, write_part
 from planner.partition.workers.tensors.redistribute import redistribute
 from planner.partition.workers.tensors.spreads import (
     Cut,
@@ -413,6 +413,8 @@ class WorkerTensors:
         back = tuple(order.index(dimension) for dimension in range(len(order)))
         layout = permuted(layout, order)  # a view and its transpose are fetched once
         splits = splits_of(layout, held.spread)
+        if splits is None and (found := self._fetch_overlaps(layout, held, order, states, where, ranges)) is not None:
+            return permuted(found, back)
         if splits is None:
             whole = self._converted(layout.storage, layout.dtype, held, self.whole)
             held, splits = StoredCopy(whole, self.whole), (None,) * len(self.whole)
@@ -420,11 +422,7 @@ class WorkerTensors:
                 return permuted(layout._replace(storage=whole), back)
         rows = dense(0, layout.shape, layout.dtype)  # the copy's own memory is that of its rows
         spread = _in_rows(rows, splits, held.spread)
-        asked = [
-            replace(state, dimension=order.index(state.dimension)) if isinstance(state, Split) else state
-            for state in states
-        ]
-        want = self.spread_in(rows, asked, where, {order.index(dimension) for dimension in ranges})
+        want = self.spread_in(rows, _asked(order, states), where, {order.index(dimension) for dimension in ranges})
         key = layout.storage, layout, want, self.calls.phase
         if key not in self._fetched:
             source = self._local(layout, held.storage, held.spread)
@@ -434,6 +432,31 @@ class WorkerTensors:
         found = self._local(rows, self._fetched[key], want)
         assert found is not None
         return permuted(found, back)
+
+    def _fetch_overlaps(
+        self, layout: Layout, held: StoredCopy, order: Sequence[int], states: Sequence[State | None], where: str,
+        ranges: Collection[int],
+    ) -> Layout | None:  # fmt: skip
+        """A slice of which every worker has some rows, brought to a spread; None if these are no ranges of it."""
+        rows = dense(0, layout.shape, layout.dtype)
+        want = self.spread_in(rows, _asked(order, states), where, {order.index(dimension) for dimension in ranges})
+        if Whole.SUMMED in (*want, *held.spread):
+            return None
+        key = layout.storage, layout, want, self.calls.phase
+        if key not in self._fetched:
+            found = fetch_overlaps(self.calls, layout, held.storage, held.spread, want)
+            if found is None:
+                return None
+            self._fetched[key] = found
+        return self._local(rows, self._fetched[key], want)
+
+
+def _asked(order: Sequence[int], states: Sequence[State | None]) -> list[State | None]:
+    """States of a tensor as those of it with its dimensions in another order."""
+    return [
+        replace(state, dimension=order.index(state.dimension)) if isinstance(state, Split) else state
+        for state in states
+    ]
 
 
 def _in_rows(rows: Layout, splits: Sequence[Split | None], spread: Spread) -> Spread:
