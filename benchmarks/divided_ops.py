@@ -74,7 +74,7 @@ def op_cases(graph: Graph, values: dict[int, torch.Tensor] | None = None) -> Ite
         made = call.target(*args, **kwargs)
         made = made if isinstance(made, list | tuple) else [made]
         for number, value in zip(call.results, made, strict=True):
-            if number >= 0 and not call.in_place:
+            if number >= 0 and not call.in_place and value is not None:  # kernels differ in what they leave out
                 _tensor(graph, memory, number).copy_(value)
         if new:
             after = {storage: memory[storage].clone() for storage in touched}

@@ -58,7 +58,7 @@ def exchange(asked):
         (reduction,) = {request[1][2] for request in asked}
         stacked = torch.stack(sent)
         reduce = {"sum": stacked.sum, "max": stacked.amax, "min": stacked.amin, "prod": stacked.prod}[reduction]
-        return [reduce(0) for _ in sent]
+        return [reduce(0).to(sent[0].dtype) for _ in sent]
     if "all_gather" in name:
         assert all([part.numel() for part in sent] == list(request[1][2]) for request in asked)
         return [torch.cat(sent) for _ in sent]

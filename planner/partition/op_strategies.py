@@ -136,7 +136,8 @@ def _splittable(graph: Graph, op: Op) -> SplittableOp:
     unread = [Operand(f"output {place}", t.shape, -1, t.dtype) for place, t in enumerate(made)]
     itemsizes = tuple(int(getattr(torch, tensor.dtype).itemsize) for tensor in inputs)
     dtypes = tuple(tensor.dtype for tensor in made)
-    if op.target in described() and not op.random:
+    empty = bool(made) and all(0 in tensor.shape for tensor in made)
+    if op.target in described() and not op.random and not empty:
         args, kwargs = read_arguments(op.attributes, operands, unread)
         if (places := _result_places(op, args)) is not None:
             shapes: list[tuple[int, ...] | None] = [None] * (max(places, default=-1) + 1)

@@ -10,17 +10,24 @@ from itertools import combinations
 from planner.graph import Graph, Kind, Op
 from planner.partition.coarse.groups import TensorGroups
 from planner.partition.op_strategies import SplittableOp
+from planner.partition.parts import compacted
 from planner.partition.strategy import Split, State
 
 
 def tie_storages(graph: Graph, groups: TensorGroups) -> None:
-    """Tie all versions of a storage, so that a parameter is split at the end of a step as it was at its start."""
+    """Tie all versions of a storage, so that a parameter is split at the end of a step as it was at its start.
+
+    What does not fill its memory, and cannot be had in memory that it fills, stays whole.
+    """
+    spread_out = compacted(graph).spread_out
     first: dict[int, int] = {}
     for tensor in graph.tensors:
         if tensor.base >= 0:
             continue
         known = graph.tensors[first.setdefault(tensor.storage, tensor.id)]
         alike = (known.shape, known.strides, known.offset) == (tensor.shape, tensor.strides, tensor.offset)
+        if tensor.storage in spread_out:
+            groups.keep_whole(tensor.id)
         if not (alike and groups.tie(known.id, tensor.id)):
             groups.keep_whole(known.id)
             groups.keep_whole(tensor.id)

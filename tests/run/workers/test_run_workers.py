@@ -523,3 +523,18 @@ def test_what_cannot_be_run_is_refused_before_a_worker_is_started():
     with pytest.raises(StowageError, match="65 workers cannot be run on one machine; take at most 64"):
         run_workers(step, PartitionPlan("", (65,), (), (), ()), progress=False)
     assert worker_processes() == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "cut"),
+    [((24, 12), (slice(2, 14),)), ((12, 16), (slice(None), slice(2, 14))), ((24, 12), (slice(None, None, 2),))],
+)
+def test_a_batch_that_is_a_slice_is_divided_as_any_other(shape, cut):
+    whole = classifier().materialize()
+    batch = torch.randn(shape, dtype=torch.float64)[cut], whole.batch[1]
+    step = TrainStep(whole.model, batch, loss=scaled_cross_entropy, optimizer=SGD(lr=0.1))
+    parts = partition(step, 2)
+    result = run_workers(step, parts, steps=2, check=True, progress=False).wait()
+    assert result.difference.is_rounding, result.difference
+    assert result.bytes_counted == result.bytes_predicted == parts.bytes_moved
+    assert result.peak_bytes == result.planned_peak_bytes

@@ -36,6 +36,8 @@ def redistribute(
         elements: how many the storage has on a single device.
         have, want: how it is spread, and how it is to be.
     """
+    if not elements:
+        return storage
     moved = _Redistribution(calls, storage, dtype, elements, have)
     moved.slice(want)
     moved.add_up(want)

@@ -183,8 +183,11 @@ def overlap_of(layout: Layout, own: Mapping[Cut, Range]) -> Overlap | None:
         first, last = own[cut]
         high, low = divmod(layout.offset, cut.block)
         digit, low = divmod(low, cut.stride)
-        spans = zip(layout.shape, layout.strides, strict=True)
-        inner = low + sum((size - 1) * stride for size, stride in spans if stride < cut.stride)
+        inner = low + sum(
+            (size - 1) * stride
+            for size, stride in zip(layout.shape, layout.strides, strict=True)
+            if stride < cut.stride
+        )
         moving = [
             dimension for dimension, (size, stride) in enumerate(zip(layout.shape, layout.strides, strict=True))
             if size > 1 and stride >= cut.stride and stride % cut.block

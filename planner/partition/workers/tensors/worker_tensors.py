@@ -9,13 +9,14 @@ from math import prod
 import torch
 
 from planner.graph import Graph, Op, Phase
+from planner.partition.parts import compacted
 from planner.partition.plan import PartitionPlan
 from planner.partition.strategy import Partial, Split, State, Unread
 from planner.partition.tdl import Range, Reduction
 from planner.partition.workers.events.worker_events import WorkerEvents, dense, permuted, refuse
 from planner.partition.workers.tensors.boxes import boxes_of, digits_of, exchange_of
 from planner.partition.workers.tensors.exchange import exchange
-from planner.partition.workers.tensors.part_updates import write_part
+from planner.partition.workers.tensors.part_updates import fetch_overlaps, write_part
 from planner.partition.workers.tensors.redistribute import redistribute
 from planner.partition.workers.tensors.spreads import (
     Cut,
@@ -53,15 +54,22 @@ class WorkerTensors:
     def __init__(self, plan: PartitionPlan, graph: Graph, calls: WorkerEvents) -> None:
         """Begin with no tensors."""
         self.plan, self.graph, self.calls = plan, graph, calls
+        self._compacted = compacted(graph)
         self.mesh, self.place = calls.mesh, calls.place
         self.whole: Spread = (Whole.EVERYWHERE,) * len(plan.mesh)
         self.stored: dict[int, StoredCopy] = {}  # by storage of the graph
         self._fetched: dict[tuple[int, object, Spread, Phase], int] = {}  # by storage, part of it, spread and phase
 
     def layout(self, tensor: int) -> Layout:
-        """A tensor as it is on a single device."""
+        """A tensor as it is on a single device, in memory that what was made fills if possible."""
         found = self.graph.tensors[tensor]
-        return Layout(found.storage, found.shape, found.strides, found.offset, getattr(torch, found.dtype))
+        strides, offset = self._compacted.layouts.get(tensor, (found.strides, found.offset))
+        return Layout(found.storage, found.shape, strides, offset, getattr(torch, found.dtype))
+
+    def _bytes(self, storage: int, dtype: torch.dtype) -> int:
+        """What a storage takes on a single device if what was made in it fills it."""
+        elements = self._compacted.elements.get(storage)
+        return self.graph.storages[storage].bytes if elements is None else elements * dtype.itemsize
 
     def existing(self, tensor: int) -> Layout:
         """A tensor that exists before the step; tensors that share memory share it here."""
@@ -84,7 +92,7 @@ class WorkerTensors:
         name = self.graph.tensors[tensor].name
         if not self._covers(layout) and spread != self.whole:
             raise refuse(name, "it does not fill its memory, as a slice does; give a copy of it (.clone())")
-        size = local_elements(self.graph.storages[layout.storage].bytes, chunks(spread, self.mesh, self.place))
+        size = local_elements(self._bytes(layout.storage, layout.dtype), chunks(spread, self.mesh, self.place))
         local = self._local(layout, self.calls.storage(size), spread)
         if local is None:
             raise refuse(name, "its split is not one of its memory")
@@ -240,7 +248,7 @@ class WorkerTensors:
         """A part of a storage as a storage of its own: its layout in it, where it is, and the spread in its terms."""
         splits = splits_of(layout, spread)
         if splits is None:
-            elements = self.graph.storages[layout.storage].bytes // layout.dtype.itemsize
+            elements = self._bytes(layout.storage, layout.dtype) // layout.dtype.itemsize
             whole = uncut(spread)
             storage = redistribute(self.calls, storage, layout.dtype, elements, spread, whole)
             splits, spread = (None,) * len(whole), whole
@@ -377,7 +385,7 @@ class WorkerTensors:
         return dense(storage, (elements,), layout.dtype)
 
     def _covers(self, layout: Layout) -> bool:
-        return layout.dense and layout.offset == 0 and layout.bytes == self.graph.storages[layout.storage].bytes
+        return layout.dense and layout.offset == 0 and layout.bytes == self._bytes(layout.storage, layout.dtype)
 
     def _serves_all(self, spread: Spread) -> Iterator[bool]:
         if any(isinstance(level, Cut) for level in spread):
@@ -390,7 +398,7 @@ class WorkerTensors:
             return held.storage
         key = storage, None, want, self.calls.phase
         if key not in self._fetched:
-            elements = self.graph.storages[storage].bytes // dtype.itemsize
+            elements = self._bytes(storage, dtype) // dtype.itemsize
             self._fetched[key] = redistribute(self.calls, held.storage, dtype, elements, held.spread, want)
         return self._fetched[key]
 
@@ -405,6 +413,8 @@ class WorkerTensors:
         back = tuple(order.index(dimension) for dimension in range(len(order)))
         layout = permuted(layout, order)  # a view and its transpose are fetched once
         splits = splits_of(layout, held.spread)
+        if splits is None and (found := self._fetch_overlaps(layout, held, order, states, where, ranges)) is not None:
+            return permuted(found, back)
         if splits is None:
             whole = self._converted(layout.storage, layout.dtype, held, self.whole)
             held, splits = StoredCopy(whole, self.whole), (None,) * len(self.whole)
@@ -412,11 +422,7 @@ class WorkerTensors:
                 return permuted(layout._replace(storage=whole), back)
         rows = dense(0, layout.shape, layout.dtype)  # the copy's own memory is that of its rows
         spread = _in_rows(rows, splits, held.spread)
-        asked = [
-            replace(state, dimension=order.index(state.dimension)) if isinstance(state, Split) else state
-            for state in states
-        ]
-        want = self.spread_in(rows, asked, where, {order.index(dimension) for dimension in ranges})
+        want = self.spread_in(rows, _asked(order, states), where, {order.index(dimension) for dimension in ranges})
         key = layout.storage, layout, want, self.calls.phase
         if key not in self._fetched:
             source = self._local(layout, held.storage, held.spread)
@@ -426,6 +432,31 @@ class WorkerTensors:
         found = self._local(rows, self._fetched[key], want)
         assert found is not None
         return permuted(found, back)
+
+    def _fetch_overlaps(
+        self, layout: Layout, held: StoredCopy, order: Sequence[int], states: Sequence[State | None], where: str,
+        ranges: Collection[int],
+    ) -> Layout | None:  # fmt: skip
+        """A slice of which every worker has some rows, brought to a spread; None if these are no ranges of it."""
+        rows = dense(0, layout.shape, layout.dtype)
+        want = self.spread_in(rows, _asked(order, states), where, {order.index(dimension) for dimension in ranges})
+        if Whole.SUMMED in (*want, *held.spread):
+            return None
+        key = layout.storage, layout, want, self.calls.phase
+        if key not in self._fetched:
+            found = fetch_overlaps(self.calls, layout, held.storage, held.spread, want)
+            if found is None:
+                return None
+            self._fetched[key] = found
+        return self._local(rows, self._fetched[key], want)
+
+
+def _asked(order: Sequence[int], states: Sequence[State | None]) -> list[State | None]:
+    """States of a tensor as those of it with its dimensions in another order."""
+    return [
+        replace(state, dimension=order.index(state.dimension)) if isinstance(state, Split) else state
+        for state in states
+    ]
 
 
 def _in_rows(rows: Layout, splits: Sequence[Split | None], spread: Spread) -> Spread:
