@@ -68,7 +68,7 @@ def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(m
 
 @pytest.mark.parametrize("method", ["auto", "swap", "swapadvisor"])
 def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(method, tmp_path):
-    options = {"method": method, "seed": 3, "time_limit": None}
+    options = {"method": method, "seed": 3, "time_limit": None, "layers": 8}
     graph, whole = request(evaluations=400, **options)
     expected = plan_to_json(whole.wait())
     _, parts = request(evaluations=130, **options)
@@ -278,7 +278,7 @@ def test_a_search_for_another_graph_machine_or_times_is_not_gone_on_with(tmp_pat
     graph, body = saved(60)
     path.write_text(json.dumps(body))
     here, times = machine(1e9, 1.4e9, 0.0), np.full(len(graph.ops), 3e-5)
-    assert load_search(path, graph, here, seconds=times).wait()
+    assert load_search(path, graph, here, seconds=times, evaluations=1).wait()
     other = layered(7)
     with pytest.raises(StowageError, match="a search for another graph"):
         load_search(path, other, here, seconds=np.full(len(other.ops), 3e-5))
