@@ -15,7 +15,7 @@ from planner.levers import Numbers
 from planner.machine import PRESETS
 from planner.memory import pack_step
 from planner.units import format_bytes
-from tests.effort import EFFORT
+from tests.effort import EFFORT, combinations
 from tests.levers.arena_meter import PAINTS, run_measured
 
 H100 = PRESETS["h100"]
@@ -74,7 +74,9 @@ STEPS = {
     "language": language,
     "mlp": lambda: planner.zoo.load("mlp:layers=2,hidden=32,batch=64,optimizer=adam"),
     "gpt": lambda: planner.zoo.load("gpt:layers=2,hidden=16,heads=2,sequence=8,vocabulary=40,batch=4"),
+    "forgetful": lambda: planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square),
 }
+WIDE, DEEP = "mlp:layers=2,hidden=512,batch=512", "mlp:layers=6,hidden=64,batch=512"
 SHOWN = {
     "convolutions": ["half the batch", "2 micro-batches", "checkpointed blocks", "SGD with momentum"],
     "language": ["twice the batch", "4 micro-batches", "checkpointed blocks", "embeddings frozen", "first half frozen"],
@@ -199,12 +201,12 @@ def test_rows_count_the_batch_and_say_whether_they_fit():
 
 
 def test_ops_are_those_of_the_machine_unless_others_are_asked_for():
-    step = planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square)
+    step = STEPS["forgetful"]()
     of_a_gpu = planner.levers(step, H100, progress=False)
     assert {row.device for row in of_a_gpu} == {"cuda"}
     assert of_a_gpu["as given"].graph is planner.capture(step, device="cuda")
     assert of_a_gpu.approximate.startswith("the step was captured without a GPU: ")
-    of_the_cpu = planner.levers(step, H100, device="cpu", progress=False)
+    of_the_cpu = found("forgetful")
     assert {row.device for row in of_the_cpu} == {"cpu"}
     assert of_a_gpu["as given"].peak_bytes != of_the_cpu["as given"].peak_bytes  # by the masks of dropout
 
@@ -250,10 +252,12 @@ def test_a_budget_is_the_memory_for_the_step_itself():
         assert levers["swapped by a plan"].fits
 
 
-@pytest.mark.parametrize("share", ["50%", "60%", "75%", "90%"])
-@pytest.mark.parametrize("evaluations", [1, 20])
-@pytest.mark.parametrize("model", ["mlp:layers=2,hidden=512,batch=512", "mlp:layers=6,hidden=64,batch=512"])
-def test_a_plan_that_may_do_both_is_no_slower_than_one_that_may_do_only_one(model, evaluations, share):
+@pytest.mark.parametrize(
+    ("search", "share"),
+    combinations([(WIDE, 1), (DEEP, 20), (DEEP, 1), (WIDE, 20)], ["50%", "60%", "75%", "90%"]),
+)
+def test_a_plan_that_may_do_both_is_no_slower_than_one_that_may_do_only_one(search, share):
+    model, evaluations = search
     step = planner.zoo.load(model)
     levers = planner.levers(step, H100, budget=share, evaluations=evaluations, progress=False)
     plans = {row.name: row for row in levers if row.plan is not None}
@@ -282,8 +286,7 @@ class Forgetful(nn.Module):
 
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
 def test_checkpointing_and_a_plan_that_only_recomputes_are_rows_with_eagers_bits_where_there_is_dropout(kind):
-    step = planner.TrainStep(Forgetful, lambda: torch.randn(64, 16), loss=mean_square)
-    peak = planner.levers(step, H100, device="cpu", progress=False)["as given"].peak_bytes
+    step, peak = STEPS["forgetful"](), found("forgetful")["as given"].peak_bytes
     machine = small(int(0.75 * peak))
     if kind == "cpu":
         device = replace(machine.device, kind="cpu", memory_bytes=int(0.75 * peak))

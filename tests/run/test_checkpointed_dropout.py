@@ -174,14 +174,14 @@ def test_a_graph_says_which_draws_are_repeated_in_its_file_and_in_its_fingerprin
 
 @pytest.mark.parametrize(("name", "method"), combinations(list(STEPS), ["swap", "recompute", "joint"]))
 def test_every_plan_has_eagers_bits(name: str, method: str) -> None:
-    ready = ready_of(name)
+    ready, step = ready_of(name), STEPS[name]()
     copied_nothing = "92%" if name.startswith("GPT-2") else "85%"  # all of whose blocks are in checkpoints
     for budget in ("100%", copied_nothing if method == "recompute" else "65%"):
         plan = plan_swaps(
             ready.graph, ready.machine, budget, seconds=ready.seconds, method=method, time_limit=0.2,
             recompute_limit=None if method == "swap" else "50%",
         )  # fmt: skip
-        result = run(STEPS[name](), plan, steps=3, check=True, stress=budget != "100%").wait()
+        result = run(step, plan, steps=3, check=True, stress=budget != "100%").wait()
         assert result.mismatches == ()
         assert result.peak_bytes <= plan.peak_bytes
 

@@ -17,6 +17,7 @@ from planner.capture import capture
 from planner.errors import StowageError
 from planner.run import run, same_bits
 from planner.step import AdamW, TrainStep
+from tests.effort import combinations
 from tests.run.steps import planned
 
 Optimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -99,8 +100,7 @@ def assert_alike(
         assert all(same_bits(optimizer.state[ours][name], value) for name, value in theirs.state[eagers].items())
 
 
-@pytest.mark.parametrize("check", [None, False, True], ids=["first steps", "unchecked", "checked"])
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(("name", "check"), combinations(list(OPTIMIZERS), [None, False, True]))
 def test_steps_with_an_overflow_have_the_bits_of_the_eager_loop(name: str, check: bool | None) -> None:
     (model, optimizer), (other, theirs) = made_model(name), made_model(name)
     scaler, eagers = GradScaler("cpu", **SETTINGS), GradScaler("cpu", **SETTINGS)
@@ -180,14 +180,16 @@ def test_a_schedule_and_what_is_changed_between_steps_are_followed() -> None:
 def test_training_goes_on_from_a_saved_scaler_with_the_same_bits() -> None:
     (model, optimizer), (other, theirs) = made_model("adamw"), made_model("adamw")
     scaler, eagers = GradScaler("cpu", **SETTINGS), GradScaler("cpu", **SETTINGS)
-    first = run(step_of(model, optimizer, scaler), steps=0, budget="80%")
+    step = step_of(model, optimizer, scaler)
+    first = run(step, planned(step, "80%"), steps=0)
     losses = [*first.steps(made_batches()[:3])]
     again, resumed = made_model("adamw")
     again.load_state_dict(model.state_dict())
     resumed.load_state_dict(optimizer.state_dict())
     loaded = GradScaler("cpu")
     loaded.load_state_dict(scaler.state_dict())
-    second = run(step_of(again, resumed, loaded), steps=0, budget="80%")
+    step = step_of(again, resumed, loaded)
+    second = run(step, planned(step, "80%"), steps=0)
     losses += second.steps(made_batches()[3:])
     assert losses == eager(other, theirs, eagers, made_batches())
     assert loaded.state_dict() == eagers.state_dict()

@@ -113,7 +113,7 @@ def test_waiting_for_a_while_gives_what_there_is_or_says_that_there_is_nothing()
 
 
 def test_its_progress_is_one_whole_from_the_capture_to_the_last_step() -> None:
-    step, told = gpt(), list[tuple[float, str]]()
+    step, told = branches(), list[tuple[float, str]]()
     first = run(step, budget="60%", steps=4, remeasure=True, progress=lambda *each: told.append(each)).wait()
     run(step, first.plan, steps=4, progress=lambda *each: told.append(each)).wait()
     shares = [share for share, _ in told]
@@ -295,11 +295,11 @@ def test_no_thread_of_the_system_stays_either() -> None:
     torch.set_num_threads(2)
     try:
         step = convolutions()
-        run(step, budget="100%", steps=2, check=True).wait()
+        run(step, budget="100%", steps=1, check=True).wait()
         step.eager()
         before = psutil.Process().num_threads()
-        for _ in range(3):
-            run(step, budget="100%", steps=2, check=True).wait()
+        for _ in range(2):
+            run(step, budget="100%", steps=1, check=True).wait()
         until(lambda: psutil.Process().num_threads() <= before)  # those of OpenMP end when they next get to run
     finally:
         torch.set_num_threads(1)

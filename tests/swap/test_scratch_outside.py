@@ -47,8 +47,8 @@ def test_a_plan_beside_scratch_memory_is_the_plan_within_the_rest_of_the_budget(
     tight = replace(beside, budget_bytes=beside.peak_bytes + OUTSIDE - 1)
     (problem,) = validate(tight, outside(graph))
     assert f"and its ops up to {OUTSIDE} outside of its arena, 1 more than its budget" in problem
-    alone = plan_with_baselines(bare(graph), machine(), budget, seconds=seconds)
-    both = plan_with_baselines(outside(graph), machine(), budget + OUTSIDE, seconds=seconds)
+    alone = plan_with_baselines(bare(graph), machine(), budget, seconds=seconds, method="calendar")
+    both = plan_with_baselines(outside(graph), machine(), budget + OUTSIDE, seconds=seconds, method="calendar")
     assert (alone.bound_seconds, alone.baselines) == (both.bound_seconds, both.baselines)
     assert [one.decision for one in explained(within, bare(graph), seconds)] == [
         one.decision for one in explained(beside, outside(graph), seconds)

@@ -60,7 +60,7 @@ def test_every_best_plan_on_the_way_is_valid():
 def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(method):
     plans = []
     for threads in (1, 3):
-        _, search = request(method=method, seed=5, evaluations=150, time_limit=None, threads=threads)
+        _, search = request(layers=12, method=method, seed=5, evaluations=150, time_limit=None, threads=threads)
         plans.append(plan_to_json(search.wait()))
         assert search.progress.state in {"paused", "done"}
     assert plans[0] == plans[1]
@@ -68,7 +68,7 @@ def test_the_same_seed_and_evaluations_give_the_same_plan_whatever_the_threads(m
 
 @pytest.mark.parametrize("method", ["auto", "swap", "swapadvisor"])
 def test_a_search_that_was_stopped_and_gone_on_with_is_as_if_it_never_stopped(method, tmp_path):
-    options = {"method": method, "seed": 3, "time_limit": None}
+    options = {"method": method, "seed": 3, "time_limit": None, "layers": 8}
     graph, whole = request(evaluations=400, **options)
     expected = plan_to_json(whole.wait())
     _, parts = request(evaluations=130, **options)
@@ -116,7 +116,7 @@ def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_ends_where_no_plan_keeps_to_the_host_budget(method):
-    _, search = request(layers=4, method=method, host_budget=1, time_limit=0)
+    _, search = request(layers=2, method=method, host_budget=1, time_limit=0)
     refusal = "no plan that copies nothing was found" if method == "recompute" else "a host budget of 1 B is too small"
     with pytest.raises(StowageError, match=refusal):
         search.wait(120)  # far more than it takes: that it ends is the point
@@ -278,7 +278,7 @@ def test_a_search_for_another_graph_machine_or_times_is_not_gone_on_with(tmp_pat
     graph, body = saved(60)
     path.write_text(json.dumps(body))
     here, times = machine(1e9, 1.4e9, 0.0), np.full(len(graph.ops), 3e-5)
-    assert load_search(path, graph, here, seconds=times).wait()
+    assert load_search(path, graph, here, seconds=times, evaluations=1).wait()
     other = layered(7)
     with pytest.raises(StowageError, match="a search for another graph"):
         load_search(path, other, here, seconds=np.full(len(other.ops), 3e-5))

@@ -90,9 +90,9 @@ def test_a_search_that_is_stopped_again_and_again_is_as_if_it_never_was(method):
     ask = Counted(10**9)
     search_state = SearchState(problem(12, stop=CancelToken(ask)), method=method, seed=3)
     random, stopped = np.random.default_rng(1), 0
-    while not whole.done and whole.evaluations < 300:
+    while not whole.done and whole.evaluations < 150:
         whole.step()
-    while not search_state.done and search_state.evaluations < 300:
+    while not search_state.done and search_state.evaluations < 150:
         ask.asked, ask.yes_from = 0, int(random.integers(1, 30))
         try:
             search_state.step()
@@ -143,13 +143,13 @@ def test_what_a_share_stands_for_is_found_out_by_the_search_of_a_large_graph():
 def test_saving_while_it_runs_changes_nothing(tmp_path):
     graph = layered(12)
     seconds = np.full(len(graph.ops), 3e-5)
-    options = {"seconds": seconds, "seed": 3, "time_limit": None, "evaluations": 300}
+    options = {"seconds": seconds, "seed": 3, "time_limit": None, "evaluations": 100}
     expected = plan_to_json(search_swaps(graph, MACHINE, "40%", **options).wait())
     search = search_swaps(graph, MACHINE, "40%", **options)
     for _ in range(5):
         search.save(tmp_path / "search.json")
     assert plan_to_json(search.wait()) == expected
-    assert load_search(tmp_path / "search.json", graph, MACHINE, seconds=seconds).wait()
+    assert load_search(tmp_path / "search.json", graph, MACHINE, seconds=seconds, evaluations=1).wait()
 
 
 def test_the_result_of_a_pass_can_be_packed_twice():

@@ -80,6 +80,7 @@ class Reach:
         self.tensors: dict[str, torch.Tensor] = {}
         self.owned: set[int] = set()
         self._seen: dict[int, object] = {}
+        self._numbers: dict[str, itertools.count[int]] = {}  # by path, those that may still be free
         self._path_of_tensor: dict[int, str] = {}
         self._path_of_memory: dict[int, str] = {}
         self._noted_forwards: set[int] = set()  # library classes of modules whose own `forward` has been noted
@@ -106,7 +107,7 @@ class Reach:
     # one branch per kind of value: what can change about it determines how it is recorded
     def _visit(self, path: str, value: Any) -> None:
         if path in self.values:  # for example, of two functions with the same name
-            path = next(name for number in itertools.count(2) if (name := f"{path} ({number})") not in self.values)
+            path = self._distinct(path)
         if comparison_keys.is_plain(value):
             self.values[path] = comparison_keys.plain(value)
             return
@@ -148,6 +149,11 @@ class Reach:
                 self._namespaces.add_scope(value, value.__name__)
         else:
             self._visit_object(path, value)
+
+    def _distinct(self, path: str) -> str:
+        """The path with the least number that makes it new: in a large library hundreds of values share a name."""
+        numbers = self._numbers.setdefault(path, itertools.count(2))
+        return next(name for number in numbers if (name := f"{path} ({number})") not in self.values)
 
     def _visit_tensor(self, path: str, value: torch.Tensor) -> None:
         first_path = self._path_of_tensor.setdefault(id(value), path)

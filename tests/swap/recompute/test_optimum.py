@@ -17,7 +17,7 @@ from tests.swap.tiny_steps import drawn
 
 _CHUNKS, _EACH = EFFORT, 20
 _MOST_OPS, _MOST_ORDERS = 4, 12
-_EVALUATIONS = 20_000
+_EVALUATIONS = 1_000
 _CLOSE = 1 + 1e-9
 #: A storage of `UNIT` bytes takes two microseconds, about as long as an op.
 _MACHINE = machine(UNIT * 5e5, 2 * UNIT * 5e5, 0.0)
