@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from planner.errors import StowageError
+from tests.preloaded import command
 
 
 def printed_by(module: str, **variables: str) -> dict[str, Any]:
     """The JSON in the last line that a module prints, run as a program, with more environment variables."""
-    command, environment = [sys.executable, "-m", module], {**os.environ, **variables}
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600, env=environment)
+    environment = {**os.environ, **variables}
+    ended = subprocess.run(
+        command("-m", module), check=False, capture_output=True, text=True, timeout=600, env=environment
+    )
     assert ended.returncode == 0, ended.stderr[-3000:]
     printed: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return printed

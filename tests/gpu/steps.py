@@ -113,7 +113,7 @@ def _normalised() -> Step:
 
 
 _LARGE = ("rnn", "wresnet", "inception", "nasnet", "brnn")
-ZOO = ("mlp", "gpt:dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LARGE if EFFORT > 1 else ()))
+ZOO = ("mlp", "gpt:layers=2,dropout=0.1", "rnn:layers=2,hidden=24,steps=3,batch=4", *(_LARGE if EFFORT > 1 else ()))
 
 
 def _assigned() -> Step:
@@ -133,8 +133,8 @@ def _assigned() -> Step:
 STEPS: dict[str, Callable[[], Step]] = {
     **{name: lambda name=name: load(name) for name in ZOO},
     "convolutions": convolutions,
-    "gpt with autocast": _autocast("gpt", torch.bfloat16),
-    "gpt with a gradient scaler": _autocast("gpt", torch.float16, torch.amp.GradScaler("cpu")),
+    "gpt with autocast": _autocast("gpt:layers=2", torch.bfloat16),
+    "gpt with a gradient scaler": _autocast("gpt:layers=2", torch.float16, torch.amp.GradScaler("cpu")),
     "GPT-2": _gpt2,
     "Llama": _of(transformers.LlamaConfig, transformers.LlamaForCausalLM, num_key_value_heads=2),
     "BERT": _of(transformers.BertConfig, transformers.BertForMaskedLM, attention_probs_dropout_prob=0.0),

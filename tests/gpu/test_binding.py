@@ -32,7 +32,7 @@ def test_every_call_is_made_on_the_gpu_with_a_kernel_and_what_cannot_be_is_refus
         assert [*step["devices"]] == ["cuda:0"], name
         assert sum(step["forms"].values()) == step["calls"], name
     # dropout of a GPU draws from the run's generator in the place of the default one
-    assert found["steps"]["gpt:dropout=0.1"]["forms"]["_run_drawing"] == 12
+    assert found["steps"]["gpt:layers=2,dropout=0.1"]["forms"]["_run_drawing"] == 6
     assert found["steps"]["dropout in a checkpoint"]["forms"]["_run_drawing"] == 2
     # what a forward pass keeps for its backward pass has its place, and is no index
     assert found["kept"] == {

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.widgets.plots import Plots
+
 #: The one without windows opens a page in half the time of the others.
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -21,3 +23,9 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def plots(browser: Browser) -> Plots:
+    """Where plots are drawn."""
+    return Plots(browser)

@@ -5,12 +5,12 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from playwright.sync_api import Browser
 
 from planner import StowageError
 from planner.fit import Failure, Fit, Largest, Needs
 from tests.widgets.browser.page import PICTURES
 from tests.widgets.browser.test_figure_layout import WRONG
+from tests.widgets.plots import Plots
 from widgets import figures
 from widgets.info import get_fit_curves
 
@@ -152,35 +152,29 @@ def test_it_says_where_the_model_stops_whatever_memory_there_is_and_why() -> Non
 
 @pytest.mark.parametrize("width", [570, 1000])
 @pytest.mark.parametrize("last", [9, 11, 13, 16, 40])
-def test_no_words_cross_the_end_of_a_bar(browser: Browser, width: int, last: int) -> None:
+def test_no_words_cross_the_end_of_a_bar(plots: Plots, width: int, last: int) -> None:
     unsure = Largest(8, proven=False, monotone=False)
     tried = (*FOUND.tried[:-1], replace(FOUND.tried[-1], value=last))
     found = replace(
         FOUND, tried=tried, asked=(2, 4, 8, last), stopped_by_host=True, at_all=unsure,
         slower={0.1: Largest(4, proven=False, monotone=True), 0.5: unsure},
     )  # fmt: skip
-    page = browser.new_page(viewport={"width": width, "height": 700})
-    page.set_content(f"<!doctype html><body style='margin:0'>{figures.fit(found).to_html(include_plotlyjs=True)}")
-    page.wait_for_selector(".annotation-text")
+    page = plots.draw([figures.fit(found)], width, 700)
     assert page.locator(".shapelayer path").count() > len(answers_of(found))
     assert page.evaluate(CROSSED) == []
     assert page.evaluate(WRONG) == []
-    page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_words_are_cut_or_cover_others(browser: Browser, theme: figures.ThemeName) -> None:
+def test_no_words_are_cut_or_cover_others(plots: Plots, theme: figures.ThemeName) -> None:
     found = replace(
         FOUND, machine="h100:memory=8GiB,host_memory=4GiB", stopped_by_host=True,
         slower={0.1: Largest(4, proven=False, monotone=False), 0.5: largest(8)},
     )  # fmt: skip
-    page = browser.new_page(viewport={"width": 700, "height": 700})
-    page.set_content(figures.fit(found, theme=theme).to_html(include_plotlyjs=True))
-    page.wait_for_selector(".annotation-text")
+    page = plots.draw([figures.fit(found, theme=theme)], 700, 700)
     if PICTURES:
         page.screenshot(path=f"{PICTURES}/fit-{theme}.png")
     assert page.evaluate(WRONG) == []
-    page.close()
 
 
 def test_names_are_shown_and_never_read_as_markup_and_other_things_are_refused() -> None:

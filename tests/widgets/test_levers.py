@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 import torch
-from playwright.sync_api import Browser
 from torch import nn
 
 import planner
@@ -15,6 +14,7 @@ from planner.levers import Levers
 from planner.machine import PRESETS
 from planner.units import bytes_label
 from tests.widgets.browser.test_figure_layout import WRONG
+from tests.widgets.plots import Plots
 from widgets.info import get_levers
 
 #: How far the tag of the memory is from the ends of the axis, in pixels; below 0 beyond one.
@@ -94,13 +94,10 @@ def test_it_names_the_levers_that_are_not_possible() -> None:
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5, 1.2])
-def test_the_tag_of_the_memory_stays_in_the_plot(browser: Browser, share: float) -> None:
-    page = browser.new_page(viewport={"width": 700, "height": 600})
-    page.set_content(widgets.levers(with_memory(share)).to_html(include_plotlyjs=True))
-    page.wait_for_selector(".annotation-text")
+def test_the_tag_of_the_memory_stays_in_the_plot(plots: Plots, share: float) -> None:
+    page = plots.draw([widgets.levers(with_memory(share))], 700, 600)
     assert min(page.evaluate(INSIDE)) >= 0
     assert page.evaluate(WRONG) == []
-    page.close()
 
 
 def test_something_else_is_refused() -> None:

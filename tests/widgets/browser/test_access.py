@@ -1,10 +1,9 @@
 """Everyone can use it: the rules of axe-core hold in light and dark in every state, and colours follow the notebook."""
 
 from collections.abc import Callable, Iterable
-from functools import cache
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 
 from tests.widgets.browser.page import EVERY_PANEL, Shown
 from tests.widgets.browser.recorded_messages import RecordedMessages, planned, trained
@@ -90,14 +89,12 @@ STATES: dict[str, Callable[[], Iterable[Message]]] = {
 }
 
 
-@cache
-def axe() -> Axe:
-    return Axe()
-
-
 def violations(page: Shown) -> list[str]:
     """What axe-core objects to, element by element."""
-    found = axe().run(page.page).response["violations"]
+    if page.page.evaluate("() => !window.axe"):
+        page.page.evaluate(AXE_SCRIPT)
+    # only these are told: of the rules that hold, each has a list of the elements that it was held against
+    found = page.page.evaluate("async () => (await axe.run({ resultTypes: ['violations'] })).violations")
     return [f"{one['id']}: {node['html'][:160]} {node['failureSummary']}" for one in found for node in one["nodes"]]
 
 

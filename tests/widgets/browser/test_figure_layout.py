@@ -1,15 +1,13 @@
 """Figures in cells of any width: text wraps, no label is cut off and none covers another."""
 
-import json
-
 import pytest
 from playwright.sync_api import Browser, Page
-from plotly.offline import get_plotlyjs
 
 from tests.effort import EFFORT
 from tests.widgets.browser import lab
 from tests.widgets.browser.page import PICTURES
 from tests.widgets.browser.test_figure_themes import every_plot
+from tests.widgets.plots import Plots
 
 MADE = """
 import widgets
@@ -83,17 +81,8 @@ def test_figures_in_narrow_and_wide_cells_of_jupyterlab(server: lab.Lab, browser
 
 
 @pytest.mark.parametrize("width", [1000, 570])
-def test_a_plot_alone_has_room_for_its_own_text(browser: Browser, width: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_content("<!doctype html><body style='margin:0'>")
-    page.add_script_tag(content=get_plotlyjs())
-    for figure in every_plot().values():
-        page.evaluate(
-            """figure => Plotly.newPlot(document.body.appendChild(document.createElement('div')),
-              { ...figure, config: { displayModeBar: true } })""",
-            json.loads(figure.to_json()),
-        )
+def test_a_plot_alone_has_room_for_its_own_text(plots: Plots, width: int) -> None:
+    page = plots.draw(every_plot().values(), width, 900)
     picture(page, f"alone-{width}")
     assert page.evaluate(WRONG) == []
     assert page.evaluate(BARS) == []
-    page.close()

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from plotly.graph_objects import Figure
-from plotly.offline import get_plotlyjs
 
 from planner.profile import machine
 from planner.swap import search_swaps
 from tests.widgets.browser import lab
 from tests.widgets.browser.page import PICTURES
+from tests.widgets.plots import Plots
 from tests.widgets.steps import by_hand, plan_by_hand, real, real_plan
 from tests.widgets.test_figures import SPEC, run_of
 from widgets import figures
@@ -20,6 +20,7 @@ from widgets.figures.notebook_style import page_style
 from widgets.figures.theme import DARK, DARK_OF, LIGHT
 
 MADE = """
+from tests.widgets.plots import Plots
 from tests.widgets.steps import by_hand, plan_by_hand
 import widgets
 graph, plan = by_hand(), plan_by_hand(by_hand())
@@ -129,22 +130,17 @@ def every_plot() -> dict[str, Figure]:
     }
 
 
-@pytest.mark.parametrize("around", ['<body data-jp-theme-light="false">', '<body class="vscode-dark">', "colab"])
-def test_no_colour_of_a_light_figure_is_left_on_a_dark_page(browser: Browser, around: str) -> None:
-    start = f"<style>{page_style()}</style>"
-    page = browser.new_page(viewport={"width": 800, "height": 900})
-    page.set_content(f'<html theme="dark"><body>{start}' if around == "colab" else f"<html>{around}{start}")
-    page.add_script_tag(content=get_plotlyjs())
-    for figure in every_plot().values():
-        page.evaluate(
-            "figure => Plotly.newPlot(document.body.appendChild(document.createElement('div')), figure)",
-            json.loads(figure.to_json()),
-        )
+@pytest.mark.parametrize("around", ["JupyterLab", "Visual Studio Code", "Colab"])
+def test_no_colour_of_a_light_figure_is_left_on_a_dark_page(plots: Plots, around: str) -> None:
+    body = {"JupyterLab": {"data-jp-theme-light": "false"}, "Visual Studio Code": {"class": "vscode-dark"}}
+    page = plots.draw(
+        every_plot().values(), 800, 900, document={"theme": "dark"} if around == "Colab" else {},
+        body=body.get(around), before=f"<style>{page_style()}</style>",
+    )  # fmt: skip
     left, all_of_them = page.evaluate(STILL, [rgb(mark) for mark in DARK_OF])
     assert left == []
     assert all_of_them > 500
     assert set(page.evaluate(GROUNDS)) == {rgb(DARK.paper)}
-    page.close()
 
 
 def test_a_figure_that_follows_its_page_is_a_figure_like_any_other(tmp_path: Path) -> None:
