@@ -509,6 +509,46 @@ def test_a_worker_that_is_killed_or_stopped_is_named_ends_all_and_changes_nothin
     assert worker_processes() == []
 
 
+class Rows(nn.Module):
+    """Rows of a table, by the numbers that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(8, 6))
+
+    def forward(self, numbers):
+        return self.table[numbers].square().mean()
+
+
+class Labelled(nn.Linear):
+    """The loss of rows of numbers 0 to 7 as labels."""
+
+    def __init__(self):
+        super().__init__(4, 8)
+        self.register_buffer("rows", torch.randn(8, 4))
+
+    def forward(self, labels):
+        return nn.functional.cross_entropy(super().forward(self.rows), labels)
+
+
+@pytest.mark.parametrize(
+    ("model", "pins", "wrong"),
+    [
+        (Rows, {"table": 0}, 8),
+        (Rows, {"table": 0}, -9),
+        (Labelled, {"nll_loss_forward": "c", "nll_loss_backward": "c"}, 8),
+    ],
+)
+def test_a_number_beyond_a_table_or_the_classes_fails_as_in_eager_though_no_worker_has_all_of_them(model, pins, wrong):
+    step = TrainStep(model(), torch.arange(8), loss=lambda model, numbers: model(numbers), optimizer=SGD(lr=0.1))
+    parts = search_partition(capture(step), 2, pins=pins, evaluations=1).wait(progress=False)
+    numbers = torch.tensor([0, 1, 2, 3, 4, 5, 6, wrong])
+    with pytest.raises(IndexError):
+        step.clone().eager(numbers)
+    with pytest.raises(WorkerFailedError, match="raised IndexError in the forward pass of step 2"):
+        run_workers(step, parts, batches=[torch.arange(8), numbers], steps=2, progress=False).wait()
+
+
 def test_what_cannot_be_run_is_refused_before_a_worker_is_started():
     step = classifier()
     parts = partition(step, 2)

@@ -10,6 +10,7 @@ import torch
 
 from planner.partition.tdl import Range
 from planner.partition.workers.events.worker_events import WorkerEvents, dense
+from planner.partition.workers.op_calls.index_checks import out_of_range
 from planner.partition.workers.tensors.spreads import Cut, local_elements
 from planner.program import Layout
 
@@ -65,7 +66,7 @@ def look_up(
 
 def _embedding(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
     table, numbers = args[:2]
-    here, own = _own_numbers(calls, numbers, rows, 0)
+    here, own = _checked_numbers(calls, numbers, rows)
     found = calls.new(result.shape, result.dtype)
     calls.add(_ATEN.embedding.default, (table, own), found)
     calls.add(_ATEN.where.ScalarOther, (_over_rows(here, result), found, 0), result)
@@ -82,7 +83,7 @@ def _embedding_backward(calls: WorkerEvents, args: tuple[Any, ...], result: Layo
 
 def _index(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
     table, (numbers,) = args
-    here, own = _own_numbers(calls, _from_the_start(calls, numbers, rows), rows, 0)
+    here, own = _checked_numbers(calls, _from_the_start(calls, numbers, rows), rows)
     found = calls.new(result.shape, result.dtype)
     calls.add(_ATEN.index.Tensor, (table, (own,)), found)
     calls.add(_ATEN.where.ScalarOther, (_over_rows(here, result), found, 0), result)
@@ -90,7 +91,7 @@ def _index(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Row
 
 def _index_put(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
     table, (numbers,), values, *rest = args
-    here, own = _own_numbers(calls, _from_the_start(calls, numbers, rows), rows, 0)
+    here, own = _checked_numbers(calls, _from_the_start(calls, numbers, rows), rows)
     added = calls.new(values.shape, values.dtype)
     calls.add(_ATEN.where.ScalarOther, (_over_rows(here, values), values, 0), added)
     calls.add(_ATEN.index_put.default, (table, (own,), added, *rest), result)
@@ -98,7 +99,7 @@ def _index_put(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows:
 
 def _gather(calls: WorkerEvents, args: tuple[Any, ...], result: Layout, rows: Rows) -> None:
     table, dim, numbers, *rest = args
-    here, own = _own_numbers(calls, numbers, rows, 0)
+    here, own = _checked_numbers(calls, numbers, rows)
     found = calls.new(result.shape, result.dtype)
     calls.add(_ATEN.gather.default, (table, dim, own, *rest), found)
     calls.add(_ATEN.where.ScalarOther, (here, found, 0), result)
@@ -126,6 +127,17 @@ def _from_the_start(calls: WorkerEvents, numbers: Layout, rows: Rows) -> Layout:
     calls.add(_ATEN.add.Tensor, (numbers, rows.total), moved)
     calls.add(_ATEN.where.self, (below, moved, numbers), counted)
     return counted
+
+
+def _checked_numbers(calls: WorkerEvents, numbers: Layout, rows: Rows) -> tuple[Layout, Layout]:
+    """As `_own_numbers`, with the first row for those of others, and one that no kernel takes where the table has none.
+
+    A worker that has no such row fails as eager PyTorch does, which it would not by looking up nothing.
+    """
+    here, own = _own_numbers(calls, numbers, rows, 0)
+    checked = calls.new(numbers.shape, numbers.dtype)
+    calls.add(_ATEN.where.ScalarSelf, (out_of_range(calls, numbers, rows.total), rows.total, own), checked)
+    return here, checked
 
 
 def _own_numbers(calls: WorkerEvents, numbers: Layout, rows: Rows, other: int) -> tuple[Layout, Layout]:

@@ -21,6 +21,7 @@ from planner.partition.workers.op_calls.divisions import Divided
 from planner.partition.workers.op_calls.fake_calls import FakeCalls
 from planner.partition.workers.op_calls.formula_calls import FormulaCalls
 from planner.partition.workers.op_calls.images import Windowed, Windows
+from planner.partition.workers.op_calls.index_checks import checked_labels
 from planner.partition.workers.op_calls.local_calls import local_arguments
 from planner.partition.workers.op_calls.lookups import Rows, look_up
 from planner.partition.workers.op_calls.windows import windowed_call
@@ -170,6 +171,9 @@ class OpCalls:
             look_up(self._calls, call.target, args, results, self._rows(divided))
             return
         if way is Route.FORMULAS:
+            if call.target is _NLL:
+                scores, labels = (self._graph.tensors[tensor] for tensor in op.inputs[:2])
+                divided.tensors[labels.id] = checked_labels(self._calls, args[1], scores.shape[1], args[4])
             self._formulas(divided)
             return
         kwargs = {name: _filled(value, divided.tensors) for name, value in call.kwargs.items()}
