@@ -141,7 +141,7 @@ class SeenMemory(TorchDispatchMode):
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux says what memory was asked for")
 def test_ops_are_measured_in_memory_like_the_one_that_plans_run_in() -> None:
-    step = TrainStep(nn.Linear(1024, 1024, bias=False), torch.ones(1024, 1024), loss=lambda model, x: model(x).sum())
+    step = TrainStep(nn.Linear(1024, 1024, bias=False), torch.ones(64, 1024), loss=lambda model, x: model(x).sum())
     graph, here = capture(step), machine("cpu")
     with SeenMemory() as seen:
         measure_ops(graph, here, cache=False)

@@ -1,7 +1,8 @@
 """The search of `exhaustive` in one order, compiled: which spans to be away in, which slots, which queues, where.
 
 Constants are passed with a type, as `np.int64(0)`: numba compiles a kernel anew for every literal that it is given.
-Rows are assigned number by number: for whole ones it would compile what to say of shapes that differ, too.
+Rows are assigned number by number: for whole ones it would compile what to say of shapes that differ, too. Largest
+numbers, sums and indices are found without NumPy's functions, which take two seconds to compile.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def search(sec, memory, sizes, per_unit, uses, starts, rows, table, reusers, per
         for g in range(first, after):
             loads[s + 1, 0] += sizes[s] * per_unit * (table[g, _READY] != _NONE)
             loads[s + 1, 1] += sizes[s] * per_unit * (table[g, _START] != _NONE)
-        if not fits or loads[s + 1].max() >= below:
+        if not fits or max(loads[s + 1, 0], loads[s + 1, 1]) >= below:
             continue
         if s + 1 < m:
             s += 1
@@ -165,7 +166,7 @@ def _queues(sec, tail, sizes, per_unit, table, picked, release, start, below, ex
     if _run(sec, tail, sizes, per_unit, table, picked, release, start, length, none, queue, below, scratch) >= below:
         return below
     if total == 0:
-        return sec.sum()
+        return tail[0]
     d = 0
     while d >= 0:
         way, at = (0, d) if d < length[0] else (1, d - length[0])
@@ -349,8 +350,11 @@ def _stack(n, memory, mask, size, offset):
 
     Lowest first, so that later boxes are never lower; of those equally low, in the order of their numbers.
     """
-    boxes = np.flatnonzero(mask != 0)
-    count = boxes.shape[0]
+    boxes, count = np.empty(mask.shape[0], np.int64), 0
+    for r in range(mask.shape[0]):
+        if mask[r] != 0:
+            boxes[count] = r
+            count += 1
     peak, low = np.zeros((count + 1, n), np.int64), np.zeros(count + 1, np.int64)
     chosen, placed = np.full(count + 1, -1), np.zeros(count, np.bool_)
     d = 0

@@ -116,7 +116,7 @@ def test_a_host_budget_that_was_too_small_still_is_when_the_search_is_loaded(tmp
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_ends_where_no_plan_keeps_to_the_host_budget(method):
-    _, search = request(layers=2, method=method, host_budget=1, time_limit=0)
+    _, search = request(layers=3, method=method, host_budget=1, time_limit=0)
     refusal = "no plan that copies nothing was found" if method == "recompute" else "a host budget of 1 B is too small"
     with pytest.raises(StowageError, match=refusal):
         search.wait(120)  # far more than it takes: that it ends is the point
