@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner import graph as graphs
+from planner.cli import main
 from planner.machine import PRESETS, op_seconds
 from planner.plan import load_plan, save_plan
 from planner.swap import explain, plan_swaps
@@ -16,12 +17,16 @@ from planner.swap import explain, plan_swaps
 MODEL, MACHINE = "mlp:layers=6,hidden=96,batch=64,optimizer=adam", "v100-16gb"
 
 
-@pytest.fixture
-def saved(planner, tmp_path: Path) -> tuple[Path, Path]:
-    """A plan within 60 %, and its graph."""
-    plan, graph = tmp_path / "plan.json", tmp_path / "graph.json"
-    planner("capture", MODEL, "--out", graph)
-    planner("swap", MODEL, "--machine", MACHINE, "--budget", "60%", "--seconds", "0", "--method", "swap", "--out", plan)
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A plan within 60 %, and its graph, as the commands write them."""
+    folder = tmp_path_factory.mktemp("saved")
+    plan, graph = folder / "plan.json", folder / "graph.json"
+    words = ["--machine", MACHINE, "--budget", "60%", "--seconds", "0", "--method", "swap", "--out", str(plan)]
+    for command in (["capture", MODEL, "--out", str(graph)], ["swap", MODEL, *words]):
+        with pytest.raises(SystemExit) as end:
+            main(command)
+        assert not end.value.code
     return plan, graph
 
 

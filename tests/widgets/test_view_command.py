@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlparse
@@ -17,16 +16,18 @@ import planner
 from planner import graph as graphs
 from planner.plan import save_plan
 from planner.units import format_bytes
+from tests import preloaded
 from tests.widgets.fallback.test_saved_page import opened
 from widgets.__main__ import main
 
 
-@pytest.fixture
-def saved(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A plan within 60 % for an H200, and its graph."""
     graph = planner.capture(planner.zoo.load("mlp:layers=6,hidden=96,batch=64,optimizer=adam"), progress=False)
     plan = planner.plan_swaps(graph, planner.machine("h200"), "60%", method="swap", time_limit=0, progress=False)
-    paths = tmp_path / "plan.json", tmp_path / "graph.json"
+    folder = tmp_path_factory.mktemp("saved")
+    paths = folder / "plan.json", folder / "graph.json"
     save_plan(plan, paths[0])
     graphs.save(graph, paths[1])
     return paths
@@ -56,7 +57,7 @@ def test_without_a_file_to_write_it_opens_a_browser(saved: tuple[Path, Path], tm
     started, kept = tmp_path / "browser.sh", tmp_path / "address"
     started.write_text(f'#!/bin/sh\necho "$1" > {kept}\n')
     started.chmod(0o755)
-    words = [sys.executable, "-m", "widgets", "view", *map(str, saved)]
+    words = preloaded.command("-m", "widgets", "view", *map(str, saved))
     environment = os.environ | {"BROWSER": f"{started} %s", "TMPDIR": str(tmp_path)}
     printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout.strip()
     assert Path(url2pathname(urlparse(kept.read_text().strip()).path)) == Path(printed)

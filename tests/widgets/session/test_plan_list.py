@@ -446,9 +446,8 @@ def test_every_method_that_was_searched_has_a_row_though_another_plan_is_faster(
     ]
 
 
-def test_a_loaded_plan_keeps_the_method_that_was_searched_and_a_new_search_has_its_own_row(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_a_loaded_plan_keeps_the_method_that_was_searched_and_a_new_search_has_its_own_row(tmp_path: Path) -> None:
+    graph = capture(zoo.load("mlp:layers=2,optimizer=adam"))
     session, path = Session(graph, machine="v100-16gb", budget="50%"), tmp_path / "plans.json"
     searched(session, "joint")
     session.save_plans(path)
