@@ -76,6 +76,8 @@ class FetchedTensors:
         held = self._tensors.stored.get(layout.storage)
         if held is None:
             raise refuse(where, f"{self._graph.tensors[tensor].name} is read before it is written")
+        if not layout.elements:
+            return self._without_elements(layout, states, needs, where)
         summed = [isinstance(state, Partial) for state in states]  # these levels each move their own summands
         spread: Spread = tuple(
             Whole.SUMMED if apart else Whole.EVERYWHERE if level is Whole.SUMMED else level
@@ -172,6 +174,19 @@ class FetchedTensors:
             elements = self._tensors.size(storage, dtype) // dtype.itemsize
             self._fetched[key] = redistribute(self._calls, held.storage, dtype, elements, held.spread, want)
         return self._fetched[key]
+
+    def _without_elements(
+        self, layout: Layout, states: Sequence[State | None], needs: Mapping[int, Sequence[Range | None]], where: str
+    ) -> Layout:
+        """What stands for a part of a tensor that has no elements: memory of its own, of no bytes."""
+        rows = dense(0, layout.shape, layout.dtype)
+        part = local_part(rows, chunks(self._tensors.spread_in(rows, states, where), self._mesh, self._calls.place))
+        assert part is not None
+        shape = list(part.shape)
+        for dimension, ranges in needs.items():
+            first, last = ranges[self._calls.worker] or (0, 0)
+            shape[dimension] = last - first
+        return self._calls.empty(tuple(shape), layout.dtype)
 
     def _copied(self, layout: Layout, storage: int, spread: Spread) -> tuple[Layout, int, Spread]:
         """A part of a storage as a storage of its own: its layout in it, where it is, and the spread in its terms."""

@@ -92,6 +92,14 @@ class StoredTensors:
             raise refuse(name, "its split is not one of its memory")
         return local
 
+    def begin(self, storage: int) -> None:
+        """Give a storage of which an op writes a part before all of it was written: memory with no contents yet."""
+        tensor = next(each for each in self.graph.tensors if each.storage == storage and each.base < 0)
+        states = [None if isinstance(state, Partial) else state for state in self.plan.tensors[tensor.id]]
+        spread = self.spread(tensor.id, states, tensor.name)
+        flat = self.flat(0, self.layout(tensor.id), spread)
+        self.stored[storage] = StoredCopy(self.calls.empty(flat.shape, flat.dtype).storage, spread)
+
     def spread(self, tensor: int, states: Sequence[State | None], where: str, ranges: Collection[int] = ()) -> Spread:
         """A tensor's states as a spread of its storage; `ranges` as in `spread_in`."""
         return self.spread_in(self.layout(tensor), states, where, ranges)

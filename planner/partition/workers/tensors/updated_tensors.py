@@ -35,9 +35,12 @@ class UpdatedTensors:
         found: dict[int, StoredCopy] = {}
         for tensor in op.outputs:
             storage = self._graph.tensors[tensor].storage
+            layout = self._tensors.layout(tensor)
+            if storage not in self._tensors.stored and not self._tensors.covers(layout):
+                self._tensors.begin(storage)
             if storage not in self._tensors.stored or storage in found:
                 continue
-            held, layout = self._tensors.stored[storage], self._tensors.layout(tensor)
+            held = self._tensors.stored[storage]
             reads = [
                 read for read, states in wants.items()
                 if self._graph.tensors[read].storage == storage and not any(isinstance(want, Unread) for want in states)
