@@ -18,7 +18,8 @@ from planner.partition.strategy import Partial, Replicated, Strategy
 from planner.partition.workers.events.worker_events import WorkerEvents
 from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
-from planner.partition.workers.tensors.worker_tensors import StoredCopy, WorkerTensors
+from planner.partition.workers.tensors.fetched_tensors import FetchedTensors
+from planner.partition.workers.tensors.stored_tensors import StoredCopy, StoredTensors
 from planner.program import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -110,14 +111,14 @@ def assert_op_is_computed(case: OpCase, divisions: Sequence[Division], mesh: tup
     workers = []
     for place in places:
         calls = WorkerEvents(mesh, place)
-        tensors = WorkerTensors(plan, graph, calls)
+        tensors = StoredTensors(plan, graph, calls)
         memory = {}
         for storage in case.existing:
             here = calls.storage(graph.storages[storage].bytes)
             tensors.stored[storage] = StoredCopy(here, tensors.whole)
             memory[here] = case.before[storage].clone()
         ways = tuple(divided(op.name, case.splittable, each, len(op.outputs)) for each in divisions)
-        OpCalls(graph, tensors, capturing_backend(graph.device)).add(
+        OpCalls(graph, tensors, FetchedTensors(tensors), capturing_backend(graph.device)).add(
             op, graph.program.calls[op.id], case.splittable, ways
         )
         made = {storage: tensors.stored[storage].storage for storage in case.after}

@@ -7,12 +7,13 @@ from enum import Enum
 
 import torch
 
+from planner import torch_private as private
 from planner.partition.parts.formulas import formula_obstacle
 from planner.partition.parts.kernels import is_in_rows, kernel_obstacle
 from planner.partition.parts.op_call import OpCall
 from planner.partition.parts.windows import window_obstacle, windowed_inputs
-from planner.partition.strategy import Partial, Split, Strategy, strategies
-from planner.partition.tdl import Reduction
+from planner.partition.strategy import Partial, Split, Strategy, Unread, strategies
+from planner.partition.tdl import Operand, Reduction
 
 _NLL = torch.ops.aten.nll_loss_forward.default
 _SUM = Partial(Reduction.SUM)
@@ -61,6 +62,8 @@ def _route(call: OpCall, strategy: Strategy) -> Route | None:
     """How workers compute an op that is divided in one way; None if they cannot."""
     if _SUM in _states(call, strategy) and "bool" in _summed_types(call, strategy):
         return None
+    if _updates_otherwise(call, strategy):
+        return None
     if windowed_inputs(call, strategy):
         return None if window_obstacle(call, strategy) else Route.WINDOWS
     if is_in_rows(call, strategy):
@@ -70,6 +73,21 @@ def _route(call: OpCall, strategy: Strategy) -> Route | None:
     if not kernel_obstacle(call, strategy):
         return Route.KERNEL
     return None if formula_obstacle(call.description) else Route.FORMULAS
+
+
+def _updates_otherwise(call: OpCall, strategy: Strategy) -> bool:
+    """Whether a tensor that is updated in place is read in one state and left in another, as no memory can be."""
+    if call.target is None:
+        return False
+    written = [
+        call.arguments[argument.name] for argument in private.schema(call.target).arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]  # fmt: skip
+    updated = [operand for operand in written if isinstance(operand, Operand) and operand.place >= 0]
+    return any(
+        not isinstance(read := strategy.inputs[operand.place], Unread) and read != left
+        for operand, left in zip(updated, call.gives(strategy), strict=False)
+    )
 
 
 def _states(call: OpCall, strategy: Strategy) -> Iterable[object]:

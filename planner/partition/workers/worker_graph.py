@@ -15,7 +15,8 @@ from planner.partition.workers.events.worker_events import WorkerEvents, dense
 from planner.partition.workers.op_calls.divisions import divided
 from planner.partition.workers.op_calls.op_calls import OpCalls
 from planner.partition.workers.part_values import local_value
-from planner.partition.workers.tensors.worker_tensors import WorkerTensors
+from planner.partition.workers.tensors.fetched_tensors import FetchedTensors
+from planner.partition.workers.tensors.stored_tensors import StoredTensors
 from planner.program import Program, Readings, capturing_backend
 from planner.progress import Progress, ShowProgress, reporting
 
@@ -57,7 +58,8 @@ def worker_graph(plan: PartitionPlan, graph: Graph, worker: int, *, progress: Sh
 
 def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: int, report: Progress) -> Graph:
     calls = WorkerEvents(plan.mesh, plan.place(worker))
-    tensors = WorkerTensors(plan, graph, calls)
+    tensors = StoredTensors(plan, graph, calls)
+    fetched = FetchedTensors(tensors)
     backend = capturing_backend(graph.device)
     state = []
     for tensor, key in program.state:
@@ -67,13 +69,13 @@ def _put_together(plan: PartitionPlan, graph: Graph, program: Program, worker: i
     constants = [
         (tensors.existing(tensor), local_value(value, plan, tensor, worker)) for tensor, value in program.constants
     ]
-    op_calls, ops = OpCalls(graph, tensors, backend), splittable_ops(graph)
+    op_calls, ops = OpCalls(graph, tensors, fetched, backend), splittable_ops(graph)
     for op, call in zip(graph.ops, program.calls, strict=True):
         calls.phase, calls.module, calls.source = op.phase, op.module, op.source
         ways = tuple(divided(op.name, ops[op.id], division, len(op.outputs)) for division in plan.ops[op.id])
         op_calls.add(op, call, ops[op.id], ways)
         report(_MOST * (op.id + 1) / len(graph.ops))
-    outputs = [tensors.fetch(tensor, (None,) * len(plan.mesh), "the step") for tensor in graph.outputs]
+    outputs = [fetched.fetch(tensor, (None,) * len(plan.mesh), "the step") for tensor in graph.outputs]
     overflow = outputs.pop() if program.overflow else None
     constants.append((calls.token, torch.empty(0, dtype=torch.uint8)))
     gradients = {

@@ -34,7 +34,7 @@ def count(
     found = contiguous(elements, own)
     if found is not None and all(isinstance(value, int) for value in (start, step)):
         first, last = (start + place * step for place in found)
-        calls.add(_ATEN.arange.start_step, (first, last, step), result, **kwargs)
+        calls.add(_ATEN.arange.start_step, (first, last, step), result, **{**kwargs, "dtype": result.dtype})
         return
     # fractions are rounded by where they are in the whole
     numbers = calls.new((elements,), result.dtype)

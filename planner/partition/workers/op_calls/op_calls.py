@@ -25,8 +25,10 @@ from planner.partition.workers.op_calls.index_checks import checked_labels
 from planner.partition.workers.op_calls.local_calls import local_arguments
 from planner.partition.workers.op_calls.lookups import Rows, look_up
 from planner.partition.workers.op_calls.windows import windowed_call
+from planner.partition.workers.tensors.fetched_tensors import FetchedTensors
 from planner.partition.workers.tensors.spreads import Spread, chunks, contiguous
-from planner.partition.workers.tensors.worker_tensors import WorkerTensors
+from planner.partition.workers.tensors.stored_tensors import StoredTensors
+from planner.partition.workers.tensors.updated_tensors import UpdatedTensors
 from planner.program import Backend, Call, Layout, TensorRef, places
 
 _ATEN = torch.ops.aten
@@ -79,12 +81,14 @@ class OpCalls:
     Args:
         graph: the step.
         tensors: where the worker has its tensors.
+        fetched: brings it its parts of others.
         backend: of the device that the graph is for.
     """
 
-    def __init__(self, graph: Graph, tensors: WorkerTensors, backend: Backend) -> None:
+    def __init__(self, graph: Graph, tensors: StoredTensors, fetched: FetchedTensors, backend: Backend) -> None:
         """Begin with nothing known."""
-        self._graph, self._tensors = graph, tensors
+        self._graph, self._tensors, self._fetched = graph, tensors, fetched
+        self._updated = UpdatedTensors(tensors, fetched)
         self._calls: WorkerEvents = tensors.calls
         self._fakes = FakeCalls(backend)
 
@@ -107,28 +111,28 @@ class OpCalls:
                 raise refuse(op.name, f"it needs {self._graph.tensors[tensor].name} in two ways at once")
         gives = {tensor: tuple(way.gives[place] for way in ways) for place, tensor in enumerate(op.outputs)}
         divided = _DividedOp(op, call, splittable, ways, {}, {}, _window_ways(splittable, ways))
-        updated = tensors.updated(op, wants, gives)
+        updated = self._updated.updated(op, wants, gives)
         windows = self._windows(divided)
         for place, tensor in enumerate(op.inputs):
             if self._graph.tensors[tensor].storage in updated:
-                divided.tensors[tensor] = tensors.to_update(op, tensor, wants[tensor], updated)
+                divided.tensors[tensor] = self._updated.to_update(op, tensor, wants[tensor], updated)
             elif any(isinstance(want, Unread) for want in wants[tensor]):
-                divided.tensors[tensor] = tensors.shaped(op, tensor, gives)
+                divided.tensors[tensor] = self._fetched.shaped(op, tensor, gives)
             elif any(map(_has_halo, wants[tensor])):
                 self._fetch_windows(divided, place, windows)
             else:
-                divided.tensors[tensor] = self._fetched(divided, place, wants[tensor])
+                divided.tensors[tensor] = self._input(divided, place, wants[tensor])
         for tensor in op.outputs:
             if self._graph.tensors[tensor].storage in updated:
-                divided.tensors[tensor] = tensors.to_update(op, tensor, gives[tensor], updated)
+                divided.tensors[tensor] = self._updated.to_update(op, tensor, gives[tensor], updated)
             else:
                 divided.made[tensor] = tensors.spread(tensor, _combined(gives[tensor]), op.name, divided.windowed)
                 divided.tensors[tensor] = tensors.new(tensor, divided.made[tensor])
         self._compute(divided, windows)
         for storage in {self._graph.tensors[tensor].storage for tensor in op.outputs}:
-            tensors.drop_fetched(storage)
+            self._fetched.drop_fetched(storage)
         for storage, copy in updated.items():
-            tensors.write_back(storage, copy)
+            self._updated.write_back(storage, copy)
         for tensor, spread in divided.made.items():
             tensors.settle(tensor, self._combine(divided.tensors[tensor], gives[tensor]), spread)
 
@@ -142,11 +146,11 @@ class OpCalls:
             layout = self._calls.all_reduce(layout, levels, reduction)
         return layout
 
-    def _fetched(self, divided: _DividedOp, place: int, states: tuple[State, ...]) -> Layout:
+    def _input(self, divided: _DividedOp, place: int, states: tuple[State, ...]) -> Layout:
         """An input as the op needs it: zeros if only another worker may use it, so that it is added up once."""
         op = divided.op
         tensor = op.inputs[place]
-        found = self._tensors.fetch(tensor, states, op.name, divided.windowed)
+        found = self._fetched.fetch(tensor, states, op.name, divided.windowed)
         for way, number in zip(divided.ways, self._calls.place, strict=True):
             if number and way.strategy is not None and place in way.strategy.once:
                 return self._calls.zeros_like(found if found.dense else dense(found.storage, found.shape, found.dtype))
@@ -306,7 +310,7 @@ class OpCalls:
             dimension: windowed.needs[place]
             for dimension, windowed in windows.items() if place in windowed.needs and dimension not in chunked
         }  # fmt: skip
-        divided.tensors[tensor] = self._tensors.fetch_region(tensor, rest, needs, op.name, divided.windowed)
+        divided.tensors[tensor] = self._fetched.fetch_region(tensor, rest, needs, op.name, divided.windowed)
 
     def _nll(self, divided: _DividedOp) -> None:
         """Rows are divided: losses and weights are added up over all workers, and then divided."""

@@ -62,6 +62,8 @@ def digits_of(elements: int, *spreads: Spread) -> Digits | None:
     if elements == 0 or any(above % below for below, above in pairwise(borders)):
         return None
     digits = tuple(Cut(below, above // below) for below, above in pairwise(borders))
+    if elements == 1:
+        digits = (Cut(1, 1),)  # of which a worker may have nothing
     return tuple(reversed(digits)) if set(joined) <= set(digits) else None
 
 
