@@ -26,8 +26,9 @@ def command(model: str, captured_for: str, out: str | None, as_json: bool) -> No
     MODEL is a zoo name with key=value arguments (see `planner models`), or path/to/file.py:function, where the function
     takes no arguments, or has defaults for them, and returns a planner.TrainStep.
 
-    The peak is that of the step with nothing swapped. The temporary memory of ops comes on top where they are measured:
-    `planner swap` and `planner run` print that larger one as `step peak`.
+    The peak is that of the step with nothing swapped. The temporary memory of ops comes on top where they are measured,
+    and for a GPU, whose addresses are multiples of 512 bytes, sizes are rounded up: `planner swap` and `planner run`
+    print that larger one as `step peak`.
 
     Peak lines are the lines of code that hold the most at the peak: those that make a tensor or, for parameters and
     optimizer states, first use it. Peak tensors are the largest of those that are there then. With --device cuda, a row

@@ -104,7 +104,9 @@ def command(
       single peak memory of the step on one device
       step        estimated time on the machine, communication behind compute
       groups      how many groups of tensors are split alike
-      baselines   bytes of simpler partitions; - where one is not possible
+      baselines   bytes of simpler partitions; - where one is not possible.
+                  One that replicates, as data-parallel does, may move fewer
+                  than the lower bound; --memory lets the search do so too
       opaque      share of the traffic of ops that no formula describes
       approximate in what a partition made on the device itself may differ; no
                   where nothing does

@@ -30,7 +30,8 @@ class LeverRow:
     Args:
         name: in a few words; of a pair, both names.
         change: what changes, in words.
-        peak_bytes: device memory: of the captured order with nothing swapped, or of the plan.
+        peak_bytes: device memory: of the captured order with nothing swapped, or of the plan, with what ops and
+            libraries take outside of its arena.
         step_seconds: by the machine's roofline, or of the plan.
         samples_per_second: rows of the batch per second; whole batches where rows are not known.
         fits: whether the peak is within the memory of the machine.

@@ -86,13 +86,14 @@ def planned_rows(
 
 def _row(step: Step, graph: Graph, plan: SwapPlan, name: str, change: str, budget: int, rows: int) -> LeverRow:
     seconds = plan.predicted.seconds
+    peak = plan.peak_bytes + graph.outside_bytes  # as the peaks of the other rows
     return LeverRow(
         name,
         change,
-        plan.peak_bytes,
+        peak,
         seconds,
         rows / seconds,
-        plan.peak_bytes <= budget,
+        peak <= budget,
         Numbers.SAME,
         (),
         plan,

@@ -12,6 +12,9 @@ from planner.graph import Graph
 from planner.plan.schema.swap_plan import SwapPlan
 from planner.plan.validator import validate
 
+#: Of a sum of a million op times, as a share: what adding them in another order may change.
+_ROUNDING = 1e-10
+
 
 def percent_of_ideal(ideal: float, seconds: float) -> float:
     """Speed of a step relative to infinite memory, in percent; at most 100, as sums in other orders round otherwise."""
@@ -19,8 +22,9 @@ def percent_of_ideal(ideal: float, seconds: float) -> float:
 
 
 def gap_percent(bound: float, seconds: float) -> float:
-    """How much slower a step is than a lower bound, in percent; never negative, as bounds are rounded too."""
-    return max(0.0, 100 * (seconds / bound - 1)) if bound else 0.0
+    """How much slower a step is than a lower bound, in percent; 0 where they differ by the rounding of sums alone."""
+    share = seconds / bound - 1 if bound else 0.0
+    return 100 * share if share > _ROUNDING else 0.0
 
 
 def predicted_op_seconds(plan: SwapPlan) -> NDArray[np.float64]:

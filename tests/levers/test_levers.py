@@ -223,6 +223,17 @@ def test_a_step_that_does_not_fit_is_planned_for_the_memory_that_there_is():
     assert plan.peak_bytes == levers["swapped by a plan"].peak_bytes <= memory == levers.budget_bytes
 
 
+def test_the_peak_of_a_plan_includes_what_lies_outside_of_the_arena_as_other_peaks_do():
+    step = planner.zoo.load("gpt:layers=2,hidden=64,heads=2,sequence=64,batch=4")
+    levers = planner.levers(step, H100, budget="60%", evaluations=3, progress=False)
+    row = levers["swapped by a plan"]
+    graph = planner.capture(step, device="cuda", progress=False)
+    assert graph.outside_bytes > 0  # temporary memory of attention
+    assert levers["as given"].peak_bytes == planner.memory.step_peak(graph, H100.device.alignment)
+    assert row.peak_bytes == row.plan.peak_bytes + graph.outside_bytes <= levers.budget_bytes
+    assert row.fits
+
+
 def test_progress_says_how_many_were_tried_and_the_lowest_peak_so_far():
     said: list[str] = []
     levers = planner.levers(

@@ -17,6 +17,14 @@ def test_the_figures_of_the_plan_by_hand():
     assert PlanSummary(step(), plan(), 7.0).gap_to_bound_percent is None
 
 
+def test_there_is_no_gap_where_a_step_and_its_bound_differ_by_rounding_alone():
+    bound = sum([0.1] * 10)  # 0.9999999999999999
+    assert bound < 1.0
+    assert gap_percent(bound, 1.0) == 0
+    assert gap_percent(1.0, bound) == 0
+    assert gap_percent(1.0, 1.0 + 1e-6) == pytest.approx(1e-4)
+
+
 def test_it_is_valid_if_the_validator_says_so():
     wrong = replace(plan(), swap_outs=plan().swap_outs[1:])
     summary = PlanSummary(step(), wrong, 7.0)

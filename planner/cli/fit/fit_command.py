@@ -59,6 +59,9 @@ def command(model: str, machine_name: str, over: str, shares: str, captured_for:
     if that is quick. The fewer values, the sooner the answer: a range without a last value takes several times as long
     as one to 32. Progress says what was found so far, and so does Ctrl-C, which ends it with exit status 130.
 
+    Plans here swap and run no op again. Those of `planner swap` may do both; where they are faster, a larger value than
+    the one found may be fast enough.
+
     \b
     What the rows say:
       step         MODEL with all its settings but the one that is varied
