@@ -70,7 +70,7 @@ def _explained(plan: SwapPlan, graph: Graph, machine: Machine, seconds: Seconds,
         stall_seconds=fsum(wait.seconds for wait in waits), waits=waits,
         stalls_by_storage=_by_storage(waits, graph), stalls_by_op=_by_op(waits, plan, graph),
         limit=bottleneck_of(plan, timeline, sizes, link), decisions=swap_decisions(index, timeline, link, why),
-        approximate=approximation(graph, machine),
+        approximate=approximation(graph, machine), outside_bytes=graph.outside_bytes,
     )  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class Explanation:
         limit: what limits the step, and how busy the link is.
         decisions: the decision on every storage and why, the largest first.
         approximate: in what a plan made on the machine itself may differ, in a sentence; empty where in nothing.
+        outside_bytes: what ops and libraries take outside of the arena, which is part of the limit.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Explanation:
     limit: StepBottleneck
     decisions: tuple[SwapDecision, ...]
     approximate: str = ""
+    outside_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """All of it as dictionaries, lists, numbers and text; the JSON calls decisions `fates`."""
@@ -126,10 +128,12 @@ def _step(explanation: Explanation) -> str:
 def _peak(explanation: Explanation) -> str:
     kinds = ", ".join(f"{kind.replace('_', ' ')} {format_bytes(size)}" for kind, size in explanation.bytes_by_kind)
     lines = [f"{format_bytes(one.bytes):>9}  {one.name} ({one.kind.replace('_', ' ')})" for one in explanation.holders]
+    outside = explanation.outside_bytes
+    beside = f", and ops and libraries take {format_bytes(outside)} outside of its arena" if outside else ""
     head = (
         f"Peak: {format_bytes(explanation.peak_bytes)} of {format_bytes(explanation.budget_bytes)} "
         f"at op {explanation.peak_slot} ({explanation.peak_op or 'none'}): {kinds or 'nothing'}; "
-        f"with fragmentation the plan takes {format_bytes(explanation.arena_bytes)}."
+        f"with fragmentation the plan takes {format_bytes(explanation.arena_bytes)}{beside}."
     )
     return _listed(head, lines, "storage")
 
