@@ -37,9 +37,10 @@ def structure(graph: Graph) -> tuple[Any, ...]:
 
 
 def amounts(graph: Graph) -> Amounts:
-    """The bytes of each storage, then the arithmetic of each op, then its memory traffic."""
+    """The bytes of each storage, the arithmetic of each op, its memory traffic, and what lies outside of the arena."""
     sizes = [storage.bytes for storage in graph.storages]
-    return np.array(sizes + [op.flops for op in graph.ops] + [op.bytes for op in graph.ops], np.float64)
+    flops, traffic = [op.flops for op in graph.ops], [op.bytes for op in graph.ops]
+    return np.array([*sizes, *flops, *traffic, graph.outside_bytes], np.float64)
 
 
 class SizeModel:
@@ -87,14 +88,15 @@ class SizeModel:
         """
         found = self._amounts(value)
         assert found is not None
-        ends = [len(self.graph.storages), len(self.graph.storages) + len(self.graph.ops)]
-        sizes, flops, traffic = np.split(found.astype(np.int64), ends)
+        ends = np.cumsum([len(self.graph.storages), len(self.graph.ops), len(self.graph.ops)])
+        sizes, flops, traffic, (outside,) = np.split(found.astype(np.int64), ends)
         storages = zip(self.graph.storages, sizes.tolist(), strict=True)
         ops = zip(self.graph.ops, flops.tolist(), traffic.tolist(), strict=True)
         return replace(
             self.graph,
             storages=tuple(replace(storage, bytes=size) for storage, size in storages),
             ops=tuple(replace(op, flops=work, bytes=moved) for op, work, moved in ops),
+            outside_bytes=int(outside),
             program=None,
         )
 

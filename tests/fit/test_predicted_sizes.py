@@ -19,6 +19,8 @@ from tests.effort import EFFORT
 from tests.fit.test_fit import every, small
 
 MLP = partial(zoo.mlp, layers=2, hidden=64)
+#: Its attention takes memory outside of the arena.
+GPT = partial(zoo.gpt, layers=1, hidden=64, heads=2, sequence=64)
 
 
 @cache
@@ -26,15 +28,17 @@ def captured(make, value: int) -> Graph:
     return planner.capture(make(batch=value), device="cuda", progress=False)
 
 
-def test_what_is_predicted_needs_exactly_what_is_captured() -> None:
-    model = SizeModel.between(*((value, captured(MLP, value)) for value in (100, 300)))
+@pytest.mark.parametrize(("make", "budget"), [(MLP, 400_000), (GPT, 60_000_000)])
+def test_what_is_predicted_needs_exactly_what_is_captured(make, budget) -> None:
+    model = SizeModel.between(*((value, captured(make, value)) for value in (100, 300)))
     assert model is not None
-    machine = small("h100", 400_000)
-    for value in (50, 2000):
-        assert model.is_right(value, captured(MLP, value))
+    assert (captured(make, 300).outside_bytes > 10**7) == (make is GPT)
+    machine = small("h100", budget)
+    for value in (50, 2000) if make is MLP else (50, 200):
+        assert model.is_right(value, captured(make, value))
         predicted, real = (
-            assess(value, graph, machine, 400_000, 0, evaluations=None, seed=0, stop=CancelToken(), report=print)
-            for graph in (model.predict(value), captured(MLP, value))
+            assess(value, graph, machine, budget, 0, evaluations=None, seed=0, stop=CancelToken(), report=print)
+            for graph in (model.predict(value), captured(make, value))
         )
         assert predicted == real
 
