@@ -133,7 +133,7 @@ class Assessor:
         self._report(value, 0.0)
         wrong = self.graphs.wrong
         graph = self.graphs.capture_of(value)
-        if self.graphs.wrong > wrong:
+        if self.graphs.wrong > wrong or not self.graphs.outside_is_predicted(value):
             for found in (self._known, self._unswapped, self._slowdowns):
                 for other in [one for one in found if not self._holds(one) or one == value]:
                     del found[other]

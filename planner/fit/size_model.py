@@ -7,6 +7,8 @@ size: right for nearly every op over the batch. It is a guess, which `SizedGraph
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,9 @@ def structure(graph: Graph) -> tuple[Any, ...]:
 
 
 def amounts(graph: Graph) -> Amounts:
-    """The bytes of each storage, the arithmetic of each op, its memory traffic, and what lies outside of the arena."""
+    """The bytes of each storage, then the arithmetic of each op, then its memory traffic."""
     sizes = [storage.bytes for storage in graph.storages]
-    flops, traffic = [op.flops for op in graph.ops], [op.bytes for op in graph.ops]
-    return np.array([*sizes, *flops, *traffic, graph.outside_bytes], np.float64)
+    return np.array(sizes + [op.flops for op in graph.ops] + [op.bytes for op in graph.ops], np.float64)
 
 
 class SizeModel:
@@ -50,11 +51,12 @@ class SizeModel:
         value: a size.
         graph: its graph.
         slope: by how much each of its amounts grows from one size to the next.
+        outside_slope: by how much grows what lies outside of the arena, which is the most of several amounts.
     """
 
-    def __init__(self, value: int, graph: Graph, slope: Amounts) -> None:
+    def __init__(self, value: int, graph: Graph, slope: Amounts, outside_slope: Fraction) -> None:
         self.graph, self.structure = graph, structure(graph)
-        self._value, self._at, self._slope = value, amounts(graph), slope
+        self._value, self._at, self._slope, self._outside_slope = value, amounts(graph), slope, outside_slope
 
     @classmethod
     def between(cls, first: tuple[int, Graph], second: tuple[int, Graph]) -> SizeModel | None:
@@ -68,7 +70,9 @@ class SizeModel:
             return None
         ends = amounts(graph), amounts(another)
         slope, rest = np.divmod(ends[1] - ends[0], other - value)
-        return None if rest.any() or max(end.max(initial=0) for end in ends) > _EXACT else cls(value, graph, slope)
+        if rest.any() or max(end.max(initial=0) for end in ends) > _EXACT:
+            return None
+        return cls(value, graph, slope, Fraction(another.outside_bytes - graph.outside_bytes, other - value))
 
     def _amounts(self, value: int) -> Amounts | None:
         """What the graph of a size should have; None if an amount would be negative, or too large to be exact."""
@@ -80,6 +84,10 @@ class SizeModel:
         found = self._amounts(value)
         return None if found is None else found[: len(self.graph.storages)]
 
+    def outside_bytes(self, value: int) -> int:
+        """About what lies outside of the arena in the graph of a size."""
+        return max(0, ceil(self.graph.outside_bytes + self._outside_slope * (value - self._value)))
+
     def predict(self, value: int) -> Graph:
         """The graph that a size should have, for planning alone: shapes and arguments are those of another size.
 
@@ -88,19 +96,19 @@ class SizeModel:
         """
         found = self._amounts(value)
         assert found is not None
-        ends = np.cumsum([len(self.graph.storages), len(self.graph.ops), len(self.graph.ops)])
-        sizes, flops, traffic, (outside,) = np.split(found.astype(np.int64), ends)
+        ends = [len(self.graph.storages), len(self.graph.storages) + len(self.graph.ops)]
+        sizes, flops, traffic = np.split(found.astype(np.int64), ends)
         storages = zip(self.graph.storages, sizes.tolist(), strict=True)
         ops = zip(self.graph.ops, flops.tolist(), traffic.tolist(), strict=True)
         return replace(
             self.graph,
             storages=tuple(replace(storage, bytes=size) for storage, size in storages),
             ops=tuple(replace(op, flops=work, bytes=moved) for op, work, moved in ops),
-            outside_bytes=int(outside),
+            outside_bytes=self.outside_bytes(value),
             program=None,
         )
 
     def is_right(self, value: int, graph: Graph) -> bool:
-        """Whether a captured graph is the one that is predicted."""
+        """Whether a captured graph is the one that is predicted, but for what lies outside of the arena."""
         found = self._amounts(value)
         return found is not None and structure(graph) == self.structure and bool((found == amounts(graph)).all())

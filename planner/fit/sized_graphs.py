@@ -137,6 +137,10 @@ class SizedGraphs:
             return False
         return self._model.storage_bytes(value) is not None
 
+    def outside_is_predicted(self, value: int) -> bool:
+        """Whether what lies outside of the arena in a captured graph is what was predicted, if anything was."""
+        return self._model is None or self._model.outside_bytes(value) == self.captured[value].outside_bytes
+
     def graph_of(self, value: int) -> Graph:
         """The graph of a size, predicted if possible."""
         if self._model is None or not self.is_predicted(value):
