@@ -36,14 +36,9 @@ class SizedGraphs:
     """
 
     def __init__(
-        self,
-        values: Sequence[int],
-        capture: Callable[[int], Graph],
-        device_bytes: int,
-        most_bytes: int,
-        *,
+        self, values: Sequence[int], capture: Callable[[int], Graph], device_bytes: int, most_bytes: int, *,
         known: Sequence[int] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.captured: dict[int, Graph] = {}
         self.wrong = 0
         self._values, self._capture = values, capture

@@ -118,16 +118,9 @@ class Executor:
             accesses = plan_accesses(self._views, self._binder, calls)
             self._delays = Stress(self._views, accesses, seed) if stress else None
             self._segments = StepProgram(
-                self.graph,
-                plan,
-                device,
-                self._views,
-                accesses,
-                self._rng_states,
-                draws,
-                self._delays,
+                self.graph, plan, device, self._views, accesses, self._rng_states, draws, self._delays,
                 collectives.issue,
-            ).segments(calls)
+            ).segments(calls)  # fmt: skip
         self._collectives = collectives
         sizes = [len(segment.calls) for segment in self._segments]
         self._clock = Clock(index, sizes, marks_ops=device.marks_ops)
