@@ -145,21 +145,16 @@ def _splittable(graph: Graph, op: Op) -> SplittableOp:
                 shapes[place] = tensor.shape
             description = describe(op.target, args, kwargs, operands, shapes)
             named = arguments_by_name(op.target, args, kwargs)
-            return SplittableOp(op.target, OpCall(_overload(op.target), named, description, places, dtypes), itemsizes)
+            return SplittableOp(
+                op.target, OpCall(private.overload(op.target), named, description, places, dtypes), itemsizes
+            )
     description = unknown(Description(op.target, tuple(operands), tuple(tensor.shape for tensor in made)))
     return SplittableOp(op.target, OpCall(None, {}, description, tuple(range(len(made))), dtypes), itemsizes)
 
 
-def _overload(target: str) -> Any:
-    found: Any = torch.ops
-    for part in target.split("."):
-        found = getattr(found, part)
-    return found
-
-
 def _result_places(op: Op, args: Sequence[Any]) -> tuple[int, ...] | None:
     """Which of its kernel's results each output of an op is, as far as its text tells; None if it does not."""
-    overload = _overload(op.target)
+    overload = private.overload(op.target)
     signature = private.schema(overload)
     for number, argument in enumerate(signature.arguments):
         if argument.name in ("output_mask", "grad_input_mask"):

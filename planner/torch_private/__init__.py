@@ -53,6 +53,7 @@ from planner.torch_private.operators import (
     kernel_name,
     mutated_arguments,
     operator_name,
+    overload,
     quantises,
     schema,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "no_modes",
     "note_step",
     "operator_name",
+    "overload",
     "overriding",
     "plainly",
     "plainly_laid",

@@ -56,6 +56,14 @@ _DRAWING_BY_SHAPE = frozenset({
 _SILENT = frozenset({"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"})
 
 
+def overload(target: str) -> Any:
+    """The operator of a name such as `aten.add.Tensor`."""
+    found: Any = torch.ops
+    for part in target.split("."):
+        found = getattr(found, part)
+    return found
+
+
 def schema(target: Any) -> Any:
     """The signature of an operator overload: names, types and defaults of arguments, and which are written."""
     return target._schema

@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from planner import torch_private as private
 from planner.errors import StowageError
 from planner.partition.tdl import Description, Operand, counted, opaque
@@ -114,11 +112,8 @@ def unknown(description: Description) -> Description:
 
 def arguments_by_name(target: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """All arguments of a call by the names in the operator's schema, defaults included."""
-    overload: Any = torch.ops
-    for part in target.split("."):
-        overload = getattr(overload, part)
     named = {}
-    for number, argument in enumerate(private.schema(overload).arguments):
+    for number, argument in enumerate(private.schema(private.overload(target)).arguments):
         if number < len(args) and not argument.kwarg_only:
             named[argument.name] = args[number]
         else:

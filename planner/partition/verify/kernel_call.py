@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from planner import torch_private as private
@@ -30,9 +29,7 @@ class KernelCall:
     ) -> None:  # fmt: skip
         self.target = target
         self.fixed = frozenset(fixed)
-        self._overload: Any = torch.ops
-        for part in target.split("."):
-            self._overload = getattr(self._overload, part)
+        self._overload = private.overload(target)
         self._kernel = kernel or self._overload
         leaves, self._spec = private.pytree.tree_flatten((tuple(args), dict(kwargs or {})))
         self.tensors: list[Tensor] = []
